@@ -1,0 +1,1 @@
+"""Assent: a console and an action gateway for autonomous agents."""

@@ -1,0 +1,1 @@
+"""What a principal may do: permission, data scope, organisation scope, as one SQL filter."""

@@ -1,0 +1,1 @@
+"""`/v1`: the API for programs and agents."""

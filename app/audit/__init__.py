@@ -1,0 +1,1 @@
+"""What was done: the chained trail, its checkpoints and its verifier."""

@@ -1,0 +1,1 @@
+"""Encryption end to end: the directory of keys, envelopes, mail of hosted AIDs, group states."""

@@ -1,0 +1,1 @@
+"""What messaging answers over HTTP besides calls: certificates, cards, where the gateway is."""

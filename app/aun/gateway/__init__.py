@@ -1,0 +1,1 @@
+"""The WebSocket gateway: handshake, connections, what is pushed to them."""

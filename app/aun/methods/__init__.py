@@ -1,0 +1,1 @@
+"""The methods of the protocol: a family a file, found by itself, ending in `WRITES` and `READS`."""

@@ -1,0 +1,1 @@
+"""What connections are told of an event: a family a file, found by itself, ending in `PUSHES`."""

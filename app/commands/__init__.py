@@ -1,0 +1,1 @@
+"""The only governed write path: definitions, catalogue, pipeline, approvals, outbox."""

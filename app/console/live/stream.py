@@ -1,0 +1,95 @@
+"""The stream of one browser session, in frames (§3.3)."""
+
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+
+from app.access.following import Following, Told
+from app.console.live import drawing, families
+from app.console.live.rendering import Hearer
+from app.identity.principal import Principal
+from app.kernel import clock, deltas, events, streams
+from app.kernel.asgi.event_stream import CHUNK, HEARTBEAT
+from app.kernel.event_log import Gap
+from app.kernel.events import Event
+from app.kernel.feed import News
+from app.kernel.streams import Passing, Stream
+
+KIND = "live"
+AT_MOST = 500  # frames that are told again; behind that a page is drawn anew sooner (UI-39)
+LIFE_S = 30 * 60.0
+
+
+def follow(person: Principal, after: str) -> Following:
+    """A place in the log for the stream of `person`; `close` it.
+
+    Raises:
+        TooManyStreams: the user has eight.
+    """
+    return Following(person, KIND, after, concerns=families.found().draw, at_most=AT_MOST)
+
+
+async def frames(
+    following: Following, language: str, time_zone: str
+) -> AsyncGenerator[bytes, None]:
+    """What the browser gets, until its rights end, it is too slow, or half an hour is over."""
+    yield HEARTBEAT
+    following.has_spoken()
+    ends_at_s = clock.monotonic_s() + LIFE_S
+    if gap := await following.begin():
+        yield drawing.frame(gap.at, "resync", "1")
+    async for batch in following.batches():
+        chunk = b""
+        for item in batch:
+            drawn = await _drawn(following, item, language, time_zone)
+            if drawn and await following.may_tell(item):
+                chunk += drawn
+            if len(chunk) >= CHUNK:
+                yield chunk
+                chunk = b""
+        if chunk or following.is_due:
+            yield chunk or HEARTBEAT
+            following.has_spoken()
+        elif not batch and clock.monotonic_s() >= ends_at_s:
+            return
+    if following.stream.is_left:
+        return
+    is_slow = following.stream.is_overflown and not following.stream.is_ended
+    yield drawing.frame(None, "overflow" if is_slow else "signed-out", "1")
+
+
+async def _drawn(following: Following, item: Told, language: str, time_zone: str) -> bytes:
+    if isinstance(item, Gap):
+        return drawing.frame(item.at, "resync", "1")
+    if isinstance(item, Passing) and deltas.NAME in item.drawn:
+        delta: bytes = item.drawn[deltas.NAME]
+        return delta
+    aid = following.rights.aid if following.rights else None
+    hearer = Hearer(following.principal, language, time_zone, aid)
+    if isinstance(item, News):
+        return await drawing.of_news(item, hearer)
+    return await drawing.of_passing(item, hearer)
+
+
+def listen() -> Callable[[], None]:
+    """Pass on what passes; returns a function that ends it."""
+    ends = [events.subscribe(kind, _pass_on) for kind in families.found().passes]
+    return lambda: _end(ends)
+
+
+def _end(ends: Collection[Callable[[], None]]) -> None:
+    for end in ends:
+        end()
+
+
+def _pass_on(event: Event) -> None:
+    passing = Passing(event)
+    for stream in _watching(event):
+        stream.offer_from_anywhere(passing)
+
+
+def _watching(event: Event) -> Sequence[Stream]:
+    """The streams of the one whom it is for, or of everybody: drawing then finds out for whom."""
+    is_for = families.found().passes[type(event)].is_for
+    if is_for is None:
+        return streams.of_process().of_kind(event.tenant_id, KIND)
+    of_user = streams.of_process().of_user(event.tenant_id, is_for(event))
+    return [stream for stream in of_user if stream.kind == KIND]

@@ -1,0 +1,1 @@
+"""Who is calling: tenants, people, sessions, the OAuth server, agents and delegations."""

@@ -1,0 +1,1 @@
+"""The embedded OAuth 2.1 authorization server (security.md, 2)."""

@@ -1,0 +1,1 @@
+"""Business domains: each folder brings its tables, queries, commands and rules."""

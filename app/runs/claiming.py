@@ -1,0 +1,39 @@
+"""Claims: which process executes which run, by a token of each claim (RUN-62, RUN-63).
+
+One statement takes the oldest queued run that has room; suspended runs hold no slot.
+"""
+
+from app.kernel import ids
+from app.kernel.db import Work
+from app.runs import rows, told
+from app.runs.lease import Claim
+from app.runs.release import Limits
+from app.runs.run_models import Run
+
+LEASE_S = 60.0
+
+
+def claim(work: Work, process: str, room: int, lease_s: float = LEASE_S) -> list[Claim]:
+    """Take up to `room` queued runs, the oldest first, within the limits of agents and users."""
+    usual = Limits()
+    taken: list[Claim] = []
+    while len(taken) < room:
+        token = ids.random_token()
+        found = rows.claim_one(
+            work.connection,
+            token=token,
+            process=process,
+            lease_s=lease_s,
+            agent_cap=usual.concurrent,
+            user_cap=usual.concurrent_per_user,
+        )
+        if found is None:
+            break
+        taken.append(Claim(found.tenant_id, found.id, token))
+        tell(work, found.tenant_id, found.id)
+    return taken
+
+
+def tell(work: Work, tenant_id: str, run_id: str) -> None:
+    """Say that a run is in another state, as its row has it now."""
+    told.run(work, work.session.get_one(Run, (tenant_id, run_id), populate_existing=True))

@@ -1,0 +1,1 @@
+"""Values in a sentence: amounts, dates, numbers, choices, codes, texts; never invented."""

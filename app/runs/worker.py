@@ -1,0 +1,178 @@
+"""A worker: claim → execute → finish, and nothing else (RUN-3).
+
+Whatever happens in between, the end is stored, or the run goes back to the queue. What ends a
+run is stored even while this process shuts down (RUN-68).
+"""
+
+import asyncio
+import traceback
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+from app.kernel import clock, db
+from app.kernel.db import Work
+from app.kernel.errors import Busy
+from app.runs import ending, engines, preparing, recovery, replies, writing
+from app.runs.checkpoint import UnreadableCheckpoint
+from app.runs.ending import End
+from app.runs.errors import Cancelled, LeaseLost, LimitReached, OutcomeUnknown, RunFailed
+from app.runs.lease import Claim
+from app.runs.outcome import Complete, Suspended
+from app.runs.run_models import Run
+from app.runs.session import RunSession
+from app.runs.states import RunState
+
+log = structlog.get_logger(__name__)
+
+INTERNAL = "The fault is ours, and it has been written down."
+PASSING = (Busy, OperationalError, InterfaceError)  # the store was away, or had no room
+AGAIN_AFTER_S = 5.0  # the store failed
+STOP_GRACE_S = 10.0  # for a tool to end after a stop; then its run ends without it
+LEAVING_S = 1.0  # for it to hear that this process shuts down
+Started = Callable[[RunSession], Any]
+
+
+async def execute(claim: Claim, started: Started = lambda _run: None) -> None:
+    """Execute one claimed run to its end, or until it waits; `started` gets its session."""
+    run: RunSession | None = None
+    try:
+        run = await preparing.prepare(claim)
+        started(run)
+        outcome = await _until_stopped(run, engines.execute(run, run.facts.engine))
+        await _finish(run, outcome)
+    except LeaseLost:
+        log.info("lease_lost", run=claim.run_id)
+        await _surely(_keep_what_is_over(run))
+    except asyncio.CancelledError:  # this process shuts down
+        await asyncio.shield(_leave(claim, run))
+        raise
+    except PASSING as fault:
+        log.exception("store_failed", run=claim.run_id, exc_info=fault)
+        await _surely(db.transaction(_give_back, claim, run, AGAIN_AFTER_S))
+    except (DBAPIError, UnreadableCheckpoint) as fault:
+        log.exception("store_refused", run=claim.run_id, exc_info=fault)
+        await _surely(db.transaction(_try_later, claim, run))
+    except Exception as fault:  # noqa: BLE001 - whatever it was, the run has an end
+        await _surely(_end(claim, run, fault))
+    finally:
+        if run is not None:
+            await asyncio.shield(run.outside.close())
+
+
+async def _until_stopped(
+    run: RunSession, executing: Coroutine[Any, Any, Complete | Suspended]
+) -> Complete | Suspended:
+    """What it comes to; a tool that does not hear the stop is waited for no longer than the grace.
+
+    What it still does then has no effect: its writes name a claim that is over (RUN-52, RUN-65).
+
+    Raises:
+        Cancelled: it was stopped, and did not end in time; what `executing` raises.
+    """
+    execution, stop = asyncio.create_task(executing), asyncio.create_task(run.stop.wait())
+    try:
+        await asyncio.wait({execution, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if isinstance(run.stopped, Cancelled):
+            await asyncio.wait({execution}, timeout=STOP_GRACE_S)
+            if not execution.done():
+                log.warning("stop_forced", run=run.claim.run_id)
+                execution.add_done_callback(_left_behind)
+                raise run.stopped
+        return await execution
+    except asyncio.CancelledError:  # this process shuts down: it ends where it stands
+        execution.cancel()
+        await asyncio.wait({execution}, timeout=LEAVING_S)
+        raise
+    finally:
+        stop.cancel()
+        execution.cancel()
+
+
+def _left_behind(execution: "asyncio.Task[Complete | Suspended]") -> None:
+    fault = None if execution.cancelled() else execution.exception()
+    log.info("left_behind_ended", fault=type(fault).__name__ if fault else None)
+
+
+async def _leave(claim: Claim, run: RunSession | None) -> None:
+    with suppress(LeaseLost):
+        await _keep_what_is_over(run)
+    await db.transaction(_give_back, claim, run)
+
+
+async def _keep_what_is_over(run: RunSession | None) -> None:
+    """Record what came of the stage at hand: a worker that leaves has the run still."""
+    if run is not None:
+        await writing.flush(run)
+
+
+async def _finish(run: RunSession, outcome: Complete | Suspended) -> None:
+    match outcome:
+        case Suspended() as waits:
+            await _whole(writing.now(run, ending.suspend, run, waits))
+        case Complete(reply=reply, reason=reason):
+            speech = await replies.ready(run, reply)
+            end = End(state=RunState.COMPLETED, reason=reason, speech=speech)
+            await _whole(writing.now(run, ending.finish, run, end))
+
+
+async def _whole(storing: Coroutine[Any, Any, None]) -> None:
+    """Store it, though this task is cancelled: who leaves waits for it, and finds it over."""
+    task = asyncio.ensure_future(storing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+async def _end(claim: Claim, run: RunSession | None, fault: Exception) -> None:
+    end = _end_of(fault)
+    if run is not None:
+        await writing.now(run, ending.finish, run, end)
+    else:
+        await db.transaction(ending.finish_unprepared, claim, end)
+
+
+def _end_of(fault: Exception) -> End:
+    match fault:
+        case Cancelled(reason=reason):
+            return End(state=RunState.CANCELED, reason=reason)
+        case OutcomeUnknown():
+            return End(state=RunState.OUTCOME_UNKNOWN, reason="outcome_unknown")
+        case LimitReached(limit=limit):
+            return End(state=RunState.INTERRUPTED, reason=limit)
+        case RunFailed(reason=reason, public=public):
+            return End(state=RunState.FAILED, reason=reason, public_error=public)
+    log.error("run_failed", exc_info=fault, where=traceback.format_exception(fault)[-1:])
+    return End(state=RunState.FAILED, reason="internal", public_error=INTERNAL)
+
+
+async def _surely(storing: Any) -> None:
+    """Store how it ended, though this task may be cancelled; a lost lease stores nothing."""
+    try:
+        await asyncio.shield(storing)
+    except LeaseLost:
+        log.info("lease_lost_at_end")
+
+
+def _give_back(work: Work, claim: Claim, run: RunSession | None, after_s: float = 0.0) -> None:
+    ending.requeue(work, claim, active_ms=_worked_ms(run), after_s=after_s)
+
+
+def _try_later(work: Work, claim: Claim, run: RunSession | None) -> None:
+    """Let it be tried again by another process, and not for ever: it counts as a takeover."""
+    row = work.session.get_one(Run, (claim.tenant_id, claim.run_id), populate_existing=True)
+    if row.takeovers >= recovery.TAKEOVERS:
+        crash_loop = End(state=RunState.INTERRUPTED, reason=recovery.CRASH_LOOP)
+        ending.finish_unprepared(work, claim, crash_loop)
+        return
+    worked_ms = _worked_ms(run)
+    ending.requeue(work, claim, active_ms=worked_ms, takeovers=1, after_s=AGAIN_AFTER_S)
+
+
+def _worked_ms(run: RunSession | None) -> int:
+    return run.active_ms(clock.now()) - run.active_ms_before if run else 0
