@@ -384,6 +384,7 @@ async def test_what_was_sent_replied_refused_and_needed_is_said_once_each(
     page = await lived.page(page_for, lived.world.acme["frank"])
     await page.goto(f"/conversations/new?q={agent.code}")
     await page.locator(".party-list a").first.click()
+    await expect(page.locator("html")).to_have_attribute("data-live", "up")  # its scripts stand
     await page.locator("#composer-text").fill("begin")
     await page.keyboard.press("Enter")
     await page.wait_for_url(re.compile(r"/conversations/\w{26}$"))
