@@ -36,6 +36,10 @@ def stored(session: Session, name: str = "fast") -> ModelProfile | None:
     return session.exec(select(ModelProfile).where(ModelProfile.name == name)).first()
 
 
+def key_of(world: World) -> str | None:
+    return profiles.key_of(db.read_now(profiles.find, world.acme.id, "fast"))
+
+
 def entries(session: Session) -> list[AuditEntry]:
     query = select(AuditEntry).where(col(AuditEntry.command).startswith("model.profile."))
     return list(session.exec(query.order_by(col(AuditEntry.seq))).all())
@@ -61,7 +65,7 @@ async def test_a_model_is_added_shown_and_chosen_and_its_key_never_seen(world: W
     assert (row.kind, row.model, row.price_output, row.currency) == (
         "openai", "gpt-5-mini", 10.0, "CNY",
     )  # fmt: skip
-    assert db.read_now(profiles.key_of, profiles.key_name(world.acme.id, "fast")) == KEY
+    assert key_of(world) == KEY
     assert "gpt-5-mini" in page.text
     assert "gpt-5-mini" in listed.text
     assert "fast (gpt-5-mini)" in agent.text
@@ -122,8 +126,7 @@ async def test_a_key_does_not_follow_to_another_address(world: World) -> None:
     other_wire = await ada.post("/admin/models/fast", data=said | {"kind": "anthropic"})
     row = db.read_now(stored)
     renewed = await ada.post("/admin/models/fast", data=moved | {"api_key": "sk-elsewhere"})
-    name = profiles.key_name(world.acme.id, "fast")
-    key = db.read_now(profiles.key_of, name)
+    key = key_of(world)
     forgotten = await ada.post("/admin/models/fast", data=said | {"forgets_key": "true"})
 
     assert kept.status_code == renewed.status_code == forgotten.status_code == 303
@@ -132,7 +135,7 @@ async def test_a_key_does_not_follow_to_another_address(world: World) -> None:
     assert row is not None
     assert (row.model, row.base_url) == ("gpt-5", "")
     assert key == "sk-elsewhere"
-    assert db.read_now(profiles.key_of, name) is None
+    assert key_of(world) is None
     changes = [each.changes or [] for each in db.read_now(entries)[1:]]
     fields = [[each["field"] for each in entry] for entry in changes]
     assert fields == [["model"], ["base_url", "key"], ["base_url", "key"]]

@@ -6,7 +6,7 @@ planner and a script need none of it.
 
 import anyio.to_thread
 
-from app.kernel import db, http, sealing, settings
+from app.kernel import http, sealing, settings
 from app.runs.models import faults, profiles
 from app.runs.models.protocol import Model, Profile
 
@@ -25,26 +25,19 @@ async def model_for(profile: Profile) -> Model:
         case "scripted":
             return _script(profile.model)
         case "openai" | "anthropic":
-            key = await _key(profile)
+            key = _key(profile)
             return await anyio.to_thread.run_sync(_behind_provider, profile, key)
     raise faults.fault("misconfigured", diagnostic=f"no kind of model is called {profile.kind!r}")
 
 
-async def _key(profile: Profile) -> str | None:
-    if profile.api_key_name == profiles.OPERATORS_KEY:
-        key = profiles.operators_key()
-    else:
-        key = await _sealed(profile.api_key_name)
+def _key(profile: Profile) -> str | None:
+    try:
+        key = profiles.key_of(profile)
+    except sealing.CannotUnseal as error:
+        raise faults.fault("misconfigured", public=profiles.NO_KEY, diagnostic=SEALED) from error
     if key is None and not profile.base_url:  # a server of one's own may ask for none
         raise faults.fault("misconfigured", public=profiles.NO_KEY)
     return key
-
-
-async def _sealed(name: str) -> str | None:
-    try:
-        return await db.read(profiles.key_of, name)
-    except sealing.CannotUnseal as error:
-        raise faults.fault("misconfigured", public=profiles.NO_KEY, diagnostic=SEALED) from error
 
 
 def _planner() -> Model:

@@ -1,7 +1,8 @@
 """Which models there are for agents: `default` is the operator's, others an administrator's.
 
-A key is read when it is needed, from the operator's settings or the sealed column, and stands in
-no profile, event or fault (RUN-101).
+A key comes from the operator's settings, or sealed from the row that says where to ask: it goes to
+the address it was given for, whatever changes meanwhile. It is opened when it is needed, and stands
+in no event or fault (RUN-101).
 """
 
 from dataclasses import replace
@@ -113,17 +114,17 @@ def operators_key() -> str | None:
     return secret.get_secret_value() if secret else None
 
 
-def key_of(session: Session, name: str) -> str | None:
-    """An administrator's key by its name; None where there is none.
+def key_of(profile: Profile) -> str | None:
+    """The key that `profile` was found with; None where there is none.
 
     Raises:
-        CannotUnseal: it was sealed under another master key.
+        CannotUnseal: it was sealed under another master key, or for another profile.
     """
-    _, tenant_id, profile = name.split(":", 2)
-    row = session.get(ModelProfile, (tenant_id, profile))
-    if row is None or row.key_sealed is None:
+    if profile.api_key_name == OPERATORS_KEY:
+        return operators_key()
+    if profile.key_sealed is None:
         return None
-    return sealing.unseal(row.key_sealed, name).decode()
+    return sealing.unseal(profile.key_sealed, profile.api_key_name).decode()
 
 
 _SHARED = (
@@ -144,5 +145,9 @@ _SHARED = (
 
 
 def _profile(row: ModelProfile) -> Profile:
-    named = Profile(name=row.name, api_key_name=key_name(row.tenant_id, row.name))
+    named = Profile(
+        name=row.name,
+        api_key_name=key_name(row.tenant_id, row.name),
+        key_sealed=row.key_sealed,
+    )
     return replace(named, **{field: getattr(row, field) for field in _SHARED})

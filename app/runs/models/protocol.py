@@ -171,6 +171,8 @@ class Profile:
         kind: `offline`, `openai`, `anthropic`, or `scripted`.
         price_input, price_output: of a million tokens, in `currency`; None: unknown.
         api_key_name: of the secret; the key itself stands in no row, event or fault.
+        key_sealed: an administrator's key as it is stored, read with the address it was given for:
+            no later change can send it to another one.
     """
 
     name: str = "default"
@@ -178,6 +180,7 @@ class Profile:
     model: str = ""
     base_url: str = ""
     api_key_name: str = ""
+    key_sealed: bytes | None = field(default=None, repr=False)
     context_tokens: int = 128_000
     output_tokens: int = 4_096
     requires_finish: bool = True

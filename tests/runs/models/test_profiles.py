@@ -1,5 +1,7 @@
 """Which models there are, and where their keys are and are not (RUN-101)."""
 
+from dataclasses import replace
+
 import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
@@ -7,9 +9,11 @@ from sqlmodel import Session
 
 from app.kernel import db, sealing, settings
 from app.kernel.settings import Settings
-from app.runs.models import chosen, profiles
+from app.runs.models import chosen, profiles, trial
 from app.runs.models.protocol import ModelFault, Profile
+from tests import strict_provider
 from tests.people import World
+from tests.strict_provider import KEY
 
 pytestmark = pytest.mark.requirement("RUN-101")
 
@@ -100,7 +104,7 @@ async def test_a_key_is_sealed_for_its_profile_and_stands_nowhere_else(world: Wo
 
     assert SECRET not in repr(found)
     assert SECRET not in stored
-    assert await db.read(profiles.key_of, found.api_key_name) == SECRET
+    assert profiles.key_of(found) == SECRET
 
 
 async def test_a_key_moved_to_another_profile_opens_nothing(world: World) -> None:
@@ -111,10 +115,30 @@ async def test_a_key_moved_to_another_profile_opens_nothing(world: World) -> Non
     found = await db.read(profiles.find, world.acme.id, "other")
 
     with pytest.raises(sealing.CannotUnseal):
-        await db.read(profiles.key_of, found.api_key_name)
+        profiles.key_of(found)
     with pytest.raises(ModelFault) as caught:
         await chosen.model_for(found)
     assert (caught.value.kind, caught.value.public) == ("misconfigured", profiles.NO_KEY)
+
+
+async def test_a_key_given_for_another_address_never_goes_to_the_one_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with strict_provider.serving() as before, strict_provider.serving() as after:
+        ports = [f"127.0.0.1:{each.port}" for each in (before, after)]
+        monkeypatch.setattr(settings, "current", lambda: Settings(outbound_allow=ports))
+        named = Profile(name="own", kind="openai", model="x", base_url=before.openai)
+        await db.transaction(profiles.keep, world.acme.id, named, KEY)
+        found = await db.read(profiles.find, world.acme.id, "own")
+        moved = replace(named, base_url=after.openai)
+
+        await db.transaction(profiles.keep, world.acme.id, moved, "sk-of-the-new-address")
+        tried = await trial.of(found)
+
+        assert (tried.text, tried.fault) == ("OK.", "")
+        assert [each.headers["authorization"] for each in before.asked] == [f"Bearer {KEY}"]
+        assert after.asked == []
+    assert (await db.read(profiles.find, world.acme.id, "own")).base_url == moved.base_url
 
 
 async def test_nobody_may_take_the_operators_name(world: World) -> None:
