@@ -20,6 +20,7 @@ from app.api.wire import Wire
 from app.commands import approvals, looking_up, pacing, pipeline
 from app.commands.call import Call
 from app.commands.outcome import Done
+from app.commands.pacing import Pace
 from app.identity import bearer, tokens
 from app.identity.deps import Caller, person_or_claims
 from app.identity.doors import Door
@@ -161,13 +162,17 @@ async def _answer(request: Request) -> Response:
     asked = _read(await request.body())
     if isinstance(who, Principal):
         return await _answer_to(who, code, asked, key)
-    await pacing.admit(who.tid, who.dlg, code)
-    if asked.input is None or asked.preview:
-        caller = await db.look(tokens.principal_now, who)
-        bearer.require(caller, _scope(caller), Door.V1)
-        return await _answer_to(caller, code, asked, key)
-    # whether the agent stands is asked in the transaction of its call: not before, and once
-    return _said(await pipeline.execute_as(partial(_call_of, who, code, asked, key, ids.ulid())))
+    async with pacing.paced(who.tid, who.dlg, code) as pace:
+        is_later = asked.input is None or asked.preview
+        if is_later or pace.is_full:  # an end of rights is said first
+            caller = await db.look(tokens.principal_now, who)
+            pace.count()
+        if is_later:
+            bearer.require(caller, _scope(caller), Door.V1)
+            return await _answer_to(caller, code, asked, key)
+        # whether the agent stands is asked in the transaction of its call: not before, and once
+        made = partial(_call_of, who, code, asked, key, ids.ulid(), pace)
+        return _said(await pipeline.execute_as(made))
 
 
 @router.post(
@@ -244,10 +249,17 @@ def _said(done: Done) -> Response:
 
 
 def _call_of(
-    claims: Claims, code: str, asked: CallRequest, key: str | None, call_id: str, work: Work
+    claims: Claims,
+    code: str,
+    asked: CallRequest,
+    key: str | None,
+    call_id: str,
+    pace: Pace,
+    work: Work,
 ) -> Call:
     """The call of an agent, as it stands in this transaction."""
     caller = tokens.principal_now(work.connection, claims)
+    pace.count()
     bearer.require(caller, _scope(caller), Door.V1)
     return _made(caller, code, asked, key, call_id)
 

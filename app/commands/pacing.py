@@ -3,6 +3,9 @@
 Nothing is dropped in silence: the caller is told, and so is the user whose agent it is.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from sqlmodel import Session
 
 from app.commands import published
@@ -20,22 +23,70 @@ KNOWN = 10_000  # commands of tenants
 _known: dict[tuple[str, str], tuple[bool, float]] = {}
 
 
-async def admit(tenant_id: str, delegation_id: str | None, code: str) -> None:
-    """Count one call of the agent of a delegation; a person's are counted by their session.
+class _TooManyWrites(TooMany):
+    """Whoever counts a call as it is made says so; the delegation is paused after that."""
+
+
+class Pace:
+    """One call of an agent, which counts for its delegation once its caller is known to stand.
+
+    Not sooner: a token that was taken back would use up, and even pause, what its successor has.
+    """
+
+    __slots__ = ("_classes", "_is_counted", "_who")
+
+    def __init__(self, tenant_id: str, delegation_id: str | None, *, writes: bool) -> None:
+        self._who = tenant_id, delegation_id
+        self._classes = ("call", "write") if writes else ("call",)
+        self._is_counted = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it would be one too many; counts nothing."""
+        counted = rates.of_process()
+        return any(counted.is_full(name, *self._who) for name in self._classes)
+
+    def count(self) -> None:
+        """Count it, once, however often the unit runs in which the call is made; on any thread.
+
+        Raises:
+            TooMany: more than 120 calls in a minute, or 60 that write; it did not count.
+        """
+        if self._is_counted:
+            return
+        counted = rates.of_process()
+        counted.hit("call", *self._who)
+        if "write" in self._classes:
+            try:
+                counted.hit("write", *self._who)
+            except TooMany as refused:
+                raise _TooManyWrites(refused.retry_after_s) from None
+        self._is_counted = True
+
+
+@asynccontextmanager
+async def paced(tenant_id: str, delegation_id: str | None, code: str) -> AsyncIterator[Pace]:
+    """A call of the agent of a delegation; whoever learns inside that it stands, counts it.
 
     Raises:
         TooMany: more than 120 calls in a minute; it did not count.
         DelegationPaused: more than 60 of them were to write; the delegation is paused now.
     """
-    counted = rates.of_process()
-    counted.hit("call", tenant_id, delegation_id)
-    if not await _writes(tenant_id, code):
-        return
     try:
-        counted.hit("write", tenant_id, delegation_id)
-    except TooMany:
+        yield Pace(tenant_id, delegation_id, writes=await _writes(tenant_id, code))
+    except _TooManyWrites:
         await db.transaction(_pause, tenant_id, delegation_id)
         raise DelegationPaused from None
+
+
+async def admit(tenant_id: str, delegation_id: str | None, code: str) -> None:
+    """Count one call of an agent that is known to stand; a person's are counted by their session.
+
+    Raises:
+        TooMany, DelegationPaused: as `paced`.
+    """
+    async with paced(tenant_id, delegation_id, code) as pace:
+        pace.count()
 
 
 async def _writes(tenant_id: str, code: str) -> bool:
@@ -54,6 +105,8 @@ def _writes_now(session: Session, tenant_id: str, code: str) -> bool:
 
 
 def _pause(work: Work, tenant_id: str, delegation_id: str | None) -> None:
-    delegation = work.session.get(Delegation, (tenant_id, delegation_id), populate_existing=True)
+    delegation = work.session.get(
+        Delegation, (tenant_id, delegation_id), populate_existing=True, with_for_update=True
+    )  # locked: of many calls that came too often at once, one pauses and tells
     if delegation and delegation.paused_at is None and delegation.revoked_at is None:
         delegations.pause(work, None, delegation, TOO_MANY_WRITES)

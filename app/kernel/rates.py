@@ -7,6 +7,7 @@ whatever the caller hands over: tenant, user, agent, or an address where nobody 
 import math
 from collections.abc import Mapping
 from functools import cache
+from threading import Lock
 
 from limits import RateLimitItem, parse
 from limits.storage import MemoryStorage
@@ -56,6 +57,7 @@ class Rates:
     def __init__(self, rules: Mapping[str, str] = DEFAULTS) -> None:
         self._rules = {name: parse(rule) for name, rule in rules.items()}
         self._windows = MovingWindowRateLimiter(_Memory())
+        self._lock = Lock()  # calls are counted on threads, and what is over is forgotten there
 
     def hit(self, name: str, *who: str | None) -> None:
         """Count one try of class `name` by `who`.
@@ -64,16 +66,19 @@ class Rates:
             TooMany: the window is full; this try does not count.
         """
         rule, key = self._rules[name], _key(name, who)
-        if not self._windows.hit(rule, key):
-            raise TooMany(self._retry_after_s(rule, key))
+        with self._lock:
+            if not self._windows.hit(rule, key):
+                raise TooMany(self._retry_after_s(rule, key))
 
     def is_full(self, name: str, *who: str | None) -> bool:
         """Whether the next try would be refused; counts nothing."""
-        return not self._windows.test(self._rules[name], _key(name, who))
+        with self._lock:
+            return not self._windows.test(self._rules[name], _key(name, who))
 
     def forget(self, name: str, *who: str | None) -> None:
         """Start the window of `who` anew, after a success that proves good faith."""
-        self._windows.clear(self._rules[name], _key(name, who))
+        with self._lock:
+            self._windows.clear(self._rules[name], _key(name, who))
 
     def _retry_after_s(self, rule: RateLimitItem, key: str) -> int:
         reset_at = self._windows.get_window_stats(rule, key).reset_time

@@ -12,6 +12,7 @@ from app.commands import catalogue, pacing, pipeline, published
 from app.commands.call import Call
 from app.commands.catalogue import Catalogue
 from app.commands.outcome import Done
+from app.commands.pacing import Pace
 from app.identity import bearer, tokens
 from app.identity.doors import Door
 from app.identity.principal import Principal, Scope
@@ -57,15 +58,15 @@ async def call(claims: Claims, posted: Posted, frame: Frame) -> Entered | bytes:
         InvalidToken, DelegationPaused: not everything behind the token stands.
         TooMany: the agent calls too often.
     """
-    try:
-        await pacing.admit(claims.tid, claims.dlg, posted.tool)
-    except (TooMany, DelegationPaused):
-        await entered.come_in(claims)  # an end of rights is said first
-        raise
     call_id = ids.ulid()
     tried: Done | Exception | None = None
     try:
-        done = await pipeline.execute_as(partial(_call_of, claims, posted, frame, call_id))
+        async with pacing.paced(claims.tid, claims.dlg, posted.tool) as pace:
+            if pace.is_full:
+                await entered.come_in(claims)  # an end of rights is said first
+                pace.count()
+            made = partial(_call_of, claims, posted, frame, call_id, pace)
+            done = await pipeline.execute_as(made)
         if _is_plain(done):
             return _said(done, posted, frame)
         tried = done
@@ -74,7 +75,7 @@ async def call(claims: Claims, posted: Posted, frame: Frame) -> Entered | bytes:
     except InvalidToken as refused:
         refused.headers = bearer.challenge(refused, Door.MCP)
         raise
-    except DelegationPaused:
+    except (DelegationPaused, TooMany):
         raise
     except Exception as fault:  # noqa: BLE001 - it is told, or logged, where calls are answered
         tried = fault
@@ -88,8 +89,11 @@ def _enter(connection: Connection, claims: Claims) -> tuple[Entered, Catalogue |
     return who, catalogue.kept(connection, who.principal)
 
 
-def _call_of(claims: Claims, posted: Posted, frame: Frame, call_id: str, work: Work) -> Call:
+def _call_of(
+    claims: Claims, posted: Posted, frame: Frame, call_id: str, pace: Pace, work: Work
+) -> Call:
     who = tokens.principal_now(work.connection, claims)
+    pace.count()
     if not who.has_scope(Scope.COMMANDS_INVOKE):
         raise _LongWay
     if frame.shows_forms and _is_told_first(work.connection, who, posted.tool):

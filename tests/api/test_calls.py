@@ -16,15 +16,18 @@ from app.commands.models import CommandOutcome
 from app.commands.outbox_models import OutboxEvent
 from app.commands.refused import Refused
 from app.identity import users
+from app.identity.doors import Door
 from app.identity.models import Delegation
 from app.identity.principal import Principal
 from app.kernel import db, rates
 from app.kernel.db import Work
 from app.kernel.errors import Busy, PermissionDenied
 from app.kernel.prepared import Prepared
+from app.kernel.rates import DEFAULTS, Rates
 from app.packs.expenses.models import Report
 from tests.clock import Clock
 from tests.commands.agents import program
+from tests.mcp import connecting
 from tests.people import World
 
 CREATE, LIST = "expense.report.create", "expense.report.list"
@@ -296,6 +299,33 @@ async def test_too_many_calls_wait_and_too_many_writes_pause_the_agent(world: Wo
     )
     assert len(told) == 1, "once, however many calls came after it"
     assert (await run(person)).status_code == 200, "the person goes on"
+
+
+@pytest.mark.requirement("SEC-51", "SEC-25")
+async def test_a_token_that_stands_no_more_counts_for_nobody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = Rates({**DEFAULTS, "call": "5/minute", "write": "2/minute"})
+    monkeypatch.setattr(rates, "of_process", lambda: counts)
+    alice = world.acme["alice"]
+    agent, revoked = program(world, world.acme, alice), world.anonymous()
+    token, family = connecting.granted(world.acme, alice, Door.V1)
+    revoked.headers["Authorization"] = f"Bearer {token}"
+    assert (await revoked.get("/v1/me")).status_code == 200
+    connecting.end_family(alice, family)
+
+    refused = [await run(revoked) for _ in range(7)]
+    refused += [await run(revoked, preview=True) for _ in range(7)]
+    refused += [await run(revoked, LIST, input={}) for _ in range(7)]
+    stands = [await run(agent, key=f"k{number}") for number in range(2)]
+    paused = await run(agent)
+    hidden = [await run(revoked), await run(revoked, preview=True)]
+
+    assert {each.status_code for each in (*refused, *hidden)} == {401}
+    for each in (*refused, *hidden):
+        assert 'error="invalid_token"' in each.headers["www-authenticate"]
+    assert [each.status_code for each in stands] == [200, 200]
+    assert (paused.status_code, paused.json()["reason"]) == (403, "delegation_paused")
 
 
 async def test_the_call_of_an_agent_is_one_transaction_of_few_statements(

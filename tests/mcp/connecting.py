@@ -131,9 +131,9 @@ def minted(company: Company, user: User, agent: str = "expenses") -> str:
     return db.transact_now(operator.mint, f"{company.tenant.slug}/{user.login}", agent, "mcp")
 
 
-def granted(company: Company, user: User, agent: str = "expenses") -> tuple[str, str]:
+def granted(company: Company, user: User, door: Door = Door.MCP) -> tuple[str, str]:
     """A token as a grant gives it, and the id of the token family it stands on."""
-    return db.transact_now(_grant, user, company.agents[agent])
+    return db.transact_now(_grant, user, company.agents["expenses"], door)
 
 
 def end_family(user: User, family_id: str) -> None:
@@ -141,7 +141,7 @@ def end_family(user: User, family_id: str) -> None:
     db.transact_now(families.end, user.tenant_id, family_id, "by_user")
 
 
-def _grant(work: Work, user: User, agent: Agent) -> tuple[str, str]:
+def _grant(work: Work, user: User, agent: Agent, door: Door) -> tuple[str, str]:
     _delegate(work, user, agent, EVERYTHING)
     live = delegations.live(work.session, user.tenant_id, user.id, agent.id)
     assert live is not None
@@ -154,7 +154,7 @@ def _grant(work: Work, user: User, agent: Agent) -> tuple[str, str]:
         family_id=ids.ulid(),
     )
     assert found is not None
-    scope, resource = " ".join(EVERYTHING), Door.MCP.resource
+    scope, resource = " ".join(EVERYTHING), door.resource
     families.begin(work, found[0], scope=scope, resource=resource)
     made = tokens.make(work.session, found[0], scope=scope, audience=resource)
     return made, found[0].family_id or ""

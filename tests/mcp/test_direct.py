@@ -1,5 +1,6 @@
 """Requests of a shape the SDK has taken before: the same answers, and the same refusals."""
 
+import asyncio
 from typing import Any
 
 import httpx2
@@ -11,9 +12,10 @@ from app.commands import catalogue, pipeline
 from app.identity import features, users
 from app.identity.models import EntitlementStatus
 from app.identity.principal import Scope
-from app.kernel import db
+from app.kernel import db, rates
 from app.kernel.db import Work
 from app.kernel.errors import Busy
+from app.kernel.rates import DEFAULTS, Rates
 from app.mcp import listing, shapes
 from app.mcp.message import KEY_META, Posted
 from tests.clock import Clock
@@ -148,6 +150,51 @@ async def test_rights_that_ended_open_no_way_past_the_sdk(mcp: Mcp, token: str) 
         assert each.status_code == 401
         assert 'error="invalid_token"' in each.headers["www-authenticate"]
     assert db.read_now(counted) == before
+
+
+@pytest.mark.requirement("SEC-51", "SEC-25")
+async def test_a_token_that_stands_no_more_counts_for_nobody(
+    mcp: Mcp, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = Rates({**DEFAULTS, "call": "9/minute", "write": "4/minute", "session": "9/minute"})
+    monkeypatch.setattr(rates, "of_process", lambda: counts)
+    acme = mcp.world.acme
+    call = {"name": CREATE, "arguments": TRIP}
+    revoked, family = connecting.granted(acme, acme["alice"])
+    await twice(mcp, token, "tools/call", call)
+    await twice(mcp, token, "tools/list", {})
+    connecting.end_family(acme["alice"], family)
+
+    refused = [await mcp.post(revoked, "tools/call", call) for _ in range(12)]
+    refused += [await mcp.post(revoked, "tools/list") for _ in range(12)]
+    shapes.frames.forget()
+    refused += [await mcp.post(revoked, "tools/call", call) for _ in range(12)]
+    stands = [await mcp.post(token, "tools/call", call) for _ in range(2)]
+    paused = await mcp.post(token, "tools/call", call)
+    hidden = await mcp.post(revoked, "tools/call", call)
+
+    assert {each.status_code for each in (*refused, hidden)} == {401}
+    assert {each.headers["www-authenticate"] for each in refused} == {
+        refused[0].headers["www-authenticate"]
+    }
+    assert [each.status_code for each in stands] == [200, 200]
+    assert (paused.status_code, paused.json()["reason"]) == (403, "delegation_paused")
+
+
+@pytest.mark.requirement("SEC-51")
+async def test_calls_at_once_count_one_by_one(
+    mcp: Mcp, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = {"name": CREATE, "arguments": TRIP}
+    await twice(mcp, token, "tools/call", call)
+    counts = Rates({**DEFAULTS, "write": "4/minute"})
+    monkeypatch.setattr(rates, "of_process", lambda: counts)
+    before = db.read_now(counted)
+
+    answers = await asyncio.gather(*(mcp.post(token, "tools/call", call) for _ in range(8)))
+
+    assert sorted(each.status_code for each in answers) == [200] * 4 + [403] * 4
+    assert db.read_now(counted) == before + 5, "four calls, and that the agent was paused"
 
 
 @pytest.mark.requirement("SEC-58")
