@@ -1,20 +1,28 @@
 """An administrator sets up a model, tries it, gives it to an agent; its key goes nowhere else."""
 
-from collections.abc import Iterator
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import text
 from sqlmodel import Session, col, select
 
 from app.audit.models import AuditEntry
-from app.kernel import db, settings
+from app.kernel import clock, db, settings
+from app.kernel.db import Work
 from app.kernel.settings import Settings
-from app.runs.models import profiles
+from app.runs.models import administered, profiles
 from app.runs.models.profile_models import ModelProfile
+from app.runs.models.protocol import Profile
 from tests import strict_provider
 from tests.people import World
 from tests.strict_provider import KEY, LEAK, Counted, Fail, Say, StrictProvider
 
+BLOCKS = text("SELECT 1 FROM pg_locks WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)) LIMIT 1")
+LONGEST_S, PATIENCE_S = 20, 3
 SOUND = {
     "name": "fast",
     "kind": "openai",
@@ -22,6 +30,7 @@ SOUND = {
     "api_key": KEY,
     "requires_finish": "true",
 }
+SOUND_CHANGE = {"kind": "openai", "model": "gpt-5-mini"}
 
 
 @pytest.fixture
@@ -224,3 +233,110 @@ async def test_who_may_not_set_up_models_sees_none(world: World) -> None:
 
     assert listed.status_code == made.status_code == 403
     assert db.read_now(stored) is None
+
+
+async def at_once(
+    unit: Callable[[Work], object], request: Callable[[], Awaitable[httpx2.Response]]
+) -> httpx2.Response:
+    """The answer to a request that comes while a unit has written and not yet committed.
+
+    PostgreSQL lets them meet; SQLite has one writer, and the request comes second anyway.
+    """
+    is_under_way = threading.Event()
+
+    def first(work: Work) -> None:
+        unit(work)
+        work.session.flush()
+        is_under_way.set()
+        until_s = clock.monotonic_s() + PATIENCE_S
+        while not db.is_sqlite() and work.connection.execute(BLOCKS).first() is None:
+            if clock.monotonic_s() > until_s:
+                break  # it does not even wait
+
+    async def then() -> httpx2.Response:
+        assert await asyncio.to_thread(is_under_way.wait, LONGEST_S)
+        return await request()
+
+    _, answer = await asyncio.gather(db.transaction(first), then())
+    return answer
+
+
+@pytest.mark.requirement("RUN-101")
+async def test_two_changes_at_once_leave_the_key_of_one_with_the_address_of_the_same(
+    world: World,
+) -> None:
+    ada, olga = world.client(world.acme["ada"]), world.person(world.acme["olga"])
+    await add(ada)
+    moved = Profile(name="fast", kind="openai", model="x", base_url="https://hers.example/v1")
+
+    answer = await at_once(
+        lambda work: administered.change(work, olga, moved, "sk-hers"),
+        lambda: ada.post("/admin/models/fast", data=SOUND_CHANGE | {"api_key": "sk-his"}),
+    )
+    row = db.read_now(stored)
+
+    assert answer.status_code == 303
+    assert row is not None
+    assert (row.base_url, key_of(world)) == ("", "sk-his")
+
+
+@pytest.mark.requirement("RUN-101")
+async def test_a_change_that_was_overtaken_has_to_say_the_key_again(world: World) -> None:
+    ada, olga = world.client(world.acme["ada"]), world.person(world.acme["olga"])
+    await add(ada)
+    moved = Profile(name="fast", kind="openai", model="x", base_url="https://hers.example/v1")
+
+    answer = await at_once(
+        lambda work: administered.change(work, olga, moved, "sk-hers"),
+        lambda: ada.post("/admin/models/fast", data=SOUND_CHANGE),
+    )
+    row = db.read_now(stored)
+
+    assert answer.status_code == 422
+    assert 'id="field-api_key-error"' in answer.text
+    assert row is not None
+    assert (row.base_url, key_of(world)) == ("https://hers.example/v1", "sk-hers")
+
+
+@pytest.mark.parametrize("path", ["/admin/models/fast", "/admin/models/fast/removal"])
+async def test_what_is_being_removed_is_neither_changed_nor_removed_again(
+    world: World, path: str
+) -> None:
+    ada, olga = world.client(world.acme["ada"]), world.person(world.acme["olga"])
+    await add(ada)
+    form: dict[str, Any] = {} if path.endswith("removal") else SOUND_CHANGE
+
+    answer = await at_once(
+        lambda work: administered.remove(work, olga, "fast"), lambda: ada.post(path, data=form)
+    )
+
+    assert answer.status_code == 404
+    assert db.read_now(stored) is None
+    assert [each.command for each in db.read_now(entries)] == [
+        "model.profile.add", "model.profile.remove",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("fast", "Another model has this name."),
+        ("slow", "There are as many models as there can be."),
+    ],
+)
+async def test_of_two_added_at_once_the_second_hears_why_it_is_not(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str, sentence: str
+) -> None:
+    monkeypatch.setattr(administered, "MOST", 1)
+    ada, olga = world.client(world.acme["ada"]), world.person(world.acme["olga"])
+    hers = Profile(name="fast", kind="openai", model="hers")
+
+    answer = await at_once(
+        lambda work: administered.add(work, olga, hers, ""), lambda: add(ada, name=name)
+    )
+    row = db.read_now(stored)
+
+    assert answer.status_code == 422
+    assert sentence in answer.text
+    assert row is not None
+    assert (row.model, db.read_now(stored, "slow")) == ("hers", None)

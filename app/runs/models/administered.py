@@ -12,7 +12,7 @@ from sqlmodel import Session, col, func, select
 from app.access import scope
 from app.commands import webhooks
 from app.identity import agents, facts
-from app.identity.models import Agent, AgentKind
+from app.identity.models import Agent, AgentKind, Tenant
 from app.identity.principal import Principal
 from app.kernel.db import Work
 from app.kernel.errors import Conflict, FieldError, Invalid, NotFound
@@ -70,6 +70,9 @@ def add(work: Work, person: Principal, profile: Profile, key: str) -> None:
     session, tenant_id = work.session, person.tenant_id
     if profile.name == profiles.DEFAULT:
         raise Invalid(FieldError("name", N_("Whoever runs this server sets up the model default.")))
+    # two who add one at once: the second waits here, then counts what the first one added
+    mine_alone = select(Tenant.id).where(Tenant.id == tenant_id).with_for_update(key_share=True)
+    session.exec(mine_alone).one()
     if session.get(ModelProfile, (tenant_id, profile.name)) is not None:
         raise Invalid(FieldError("name", N_("Another model has this name.")))
     _check(profile)
@@ -90,7 +93,7 @@ def change(
         NotFound: there is none of that name here.
         Invalid: address or prices do not do, or the key has to be written again.
     """
-    row = one(work.session, person.tenant_id, profile.name)
+    row = _held(work, person.tenant_id, profile.name)
     before = {field: getattr(row, field) for field in FIELDS}
     _check(profile)
     is_elsewhere = (row.kind, row.base_url) != (profile.kind, profile.base_url)
@@ -115,11 +118,23 @@ def remove(work: Work, person: Principal, name: str) -> None:
         NotFound: there is none of that name here.
         InUse: an agent's draft or current release names it.
     """
-    row = one(work.session, person.tenant_id, name)
+    row = _held(work, person.tenant_id, name)
     if users := agents_with(work.session, person.tenant_id, name):
         raise InUse(agents=", ".join(agent.name for agent in users))
     work.session.delete(row)
     _record(work, person, "remove", name, {"model": (row.model, None)})
+
+
+def _held(work: Work, tenant_id: str, name: str) -> ModelProfile:
+    """The profile, which nobody else changes until this unit ends.
+
+    Else of two changes at once one could leave its key, and the other its address.
+    """
+    key = (tenant_id, name)
+    found = work.session.get(ModelProfile, key, with_for_update=True, populate_existing=True)
+    if found is None:
+        raise NotFound
+    return found
 
 
 def agents_with(session: Session, tenant_id: str, name: str) -> Sequence[Agent]:
