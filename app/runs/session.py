@@ -276,7 +276,8 @@ class RunSession:
         reminded: whether this round was told that its text was not sent (RUN-53).
         stopped: set by the heartbeat: why nothing more may begin.
         outside: its connections to servers of others, which end with it.
-        unwritten: what is written with what comes next (`writing.py`).
+        unwritten: what is written with what comes next (`writing.py`); `writing` is held by who
+            commits it.
         waited: call id -> answer of what it waited for, of a run that resumed inside a batch.
     """
 
@@ -316,6 +317,7 @@ class RunSession:
     outside: Outside = field(default_factory=Outside)
     waited: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     unwritten: list[Unwritten] = field(default_factory=list)
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: Exception | None = None
 

@@ -2,17 +2,40 @@
 
 What only records what is over may wait for the next unit. Nothing begins without a unit of its own,
 which takes along what waits: a crash in between leaves what a crash right before would have left.
+What waits does so until it is committed, whoever is cancelled meanwhile; what can never be written
+goes, and the log names it.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import structlog
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from app.kernel import db
 from app.kernel.db import Work
+from app.kernel.errors import Busy
+from app.runs.errors import LeaseLost, RunFailed
 from app.runs.session import RunSession, Unwritten
+
+log = structlog.get_logger(__name__)
+
+INTERNAL = "The fault is ours, and it has been written down."
+PASSING = (Busy, OperationalError, InterfaceError)  # the store was away, or had no room
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class NeverWritten(RunFailed):
+    """What waited cannot be recorded: no call begins any more, and the trail tells of those made.
+
+    It is the fault of none of those who come after: not of the unit that took it along.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("internal", INTERNAL)
 
 
 def later(
@@ -33,21 +56,29 @@ async def now(
 ) -> T:
     """Commit a unit with all that waits before it; returns what it returned, once it is durable.
 
+    A caller that is cancelled leaves when it is known what was written.
+
     Raises:
-        Whatever a unit raises: nothing was written. What waits goes on waiting, unless it was that
-            which failed: then it goes, with what came after it.
+        NeverWritten: something that waited cannot be; it is gone, with what came after it.
+        Whatever the unit raises: it wrote nothing, and what waits is written, or goes on waiting.
     """
     if not run.unwritten:
         return await db.transaction(unit, *args, **kwargs)
-    waiting, run.unwritten = run.unwritten, []
-    written: list[Unwritten] = []
-    units = (*waiting, Unwritten(unit, args, kwargs))
-    try:
-        done: T = await db.transaction(_together, units, written)
-    except Exception:
-        run.unwritten = [*written[: len(waiting)], *run.unwritten]
-        raise
+    done: T = await whole(_with_what_waits(run, Unwritten(unit, args, kwargs)))
     return done
+
+
+async def at_last(
+    run: RunSession,
+    unit: Callable[Concatenate[Work, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """The same for the unit by which a worker leaves a run, whatever became of what waits."""
+    try:
+        return await now(run, unit, *args, **kwargs)
+    except NeverWritten:
+        return await now(run, unit, *args, **kwargs)
 
 
 async def flush(run: RunSession) -> None:
@@ -55,9 +86,72 @@ async def flush(run: RunSession) -> None:
 
     Raises:
         LeaseLost: it is not ours to write any more.
+        NeverWritten: some of it cannot be.
     """
     if run.unwritten:
         await now(run, _nothing)
+
+
+async def whole(storing: Coroutine[Any, Any, T]) -> T:
+    """Store it, though this task is cancelled: who leaves waits for it, and finds it over."""
+    task = asyncio.ensure_future(storing)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_seen)
+        await asyncio.wait({task})
+        raise
+
+
+def _seen(task: "asyncio.Task[Any]") -> None:
+    """Nobody else hears how it ended any more."""
+    if not task.cancelled() and (fault := task.exception()) is not None:
+        log.warning("not_stored", fault=type(fault).__name__)
+
+
+def forget(run: RunSession, why: Exception) -> None:
+    """Let go of what waits; the log says of what."""
+    names = [getattr(each.unit, "__qualname__", repr(each.unit)) for each in run.unwritten]
+    run.unwritten.clear()
+    if names:
+        log.error("never_written", run=run.claim.run_id, units=names, exc_info=why)
+
+
+async def _with_what_waits(run: RunSession, last: Unwritten) -> Any:
+    async with run.writing:  # one whose caller was cancelled may be on its way still
+        waiting = tuple(run.unwritten)
+        written: list[Unwritten] = []
+        try:
+            done = await db.transaction(_together, (*waiting, last), written)
+        except LeaseLost:
+            run.unwritten.clear()
+            raise
+        except PASSING:
+            raise
+        except Exception as fault:
+            if len(written) == len(waiting) and not isinstance(fault, SQLAlchemyError):
+                raise  # its own: what waits is sound
+            await _one_by_one(run)
+            return await db.transaction(last.unit, *last.args, **last.kwargs)
+        del run.unwritten[: len(waiting)]
+        return done
+
+
+async def _one_by_one(run: RunSession) -> None:
+    """Commit what waits, each on its own: a session may hold a fault back until another's unit."""
+    while run.unwritten:
+        each = run.unwritten[0]
+        try:
+            await db.transaction(each.unit, *each.args, **each.kwargs)
+        except LeaseLost:
+            run.unwritten.clear()
+            raise
+        except PASSING:
+            raise
+        except Exception as fault:
+            forget(run, fault)
+            raise NeverWritten from fault
+        del run.unwritten[0]
 
 
 def _together(work: Work, units: tuple[Unwritten, ...], written: list[Unwritten]) -> Any:
