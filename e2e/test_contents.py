@@ -344,6 +344,30 @@ async def test_copying_without_permission_offers_a_way_out_and_says_so(
     await expect(page.locator("[data-copy-failed]").first).to_be_visible()
 
 
+@pytest.mark.requirement("UI-61", "CON-87")
+async def test_a_message_is_copied_as_it_was_written(lived: House, page_for: PageFor) -> None:
+    alice, bob = lived.world.acme["alice"], lived.world.acme["bob"]
+    written = "**Paid** `EXP-1`\n\n- 第一 \\*\n- <b>two</b>"
+    await say(me(bob), me(alice), "as-written", written)
+    page = await opened(lived, page_for, f"/conversations/new?to={me(bob).aid}", "alice")
+    await up(page)
+    message = page.locator("#messages .message").last
+    copy = message.get_by_role("link", name=f"Copy the message of {bob.display_name}")
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await copy.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#status")).to_contain_text("Copied")
+    await page.locator("#composer-text").focus()
+    await page.keyboard.press("Control+v")
+    await expect(page.locator("#composer-text")).to_have_value(written)
+
+    await page.context.clear_permissions()
+    await message.locator("[data-source]").click()
+    await expect(page.locator("#status")).to_contain_text("Press Ctrl+C")
+    assert (await page.evaluate("`${getSelection()}`")).startswith("Paid EXP-1")
+    await expect(copy).to_be_visible()  # its own word again
+
+
 async def paste(page: Page) -> None:
     """What was copied arrives where it is pasted."""
     text = page.locator("#composer-text")

@@ -44,6 +44,29 @@ if (reply) {
   });
 }
 
+// UI-61: a message is copied as it was written, or else selected as it stands.
+async function copy(link) {
+  const source = fetch(link.href, { redirect: "error" }).then((answer) => (answer.ok ? answer.blob() : Promise.reject()));
+  let said = list.dataset.saidCopied;
+  try {
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": source })]);
+  } catch {
+    said = list.dataset.saidSelected;
+    getSelection().selectAllChildren(link.closest(".message").querySelector(".md") ?? link.closest("article"));
+  }
+  document.getElementById("status").textContent = said;
+  const word = link.firstChild;
+  link.dataset.word ??= word.data;
+  word.data = said;
+  setTimeout(() => (word.data = link.dataset.word), 3_000);
+}
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-source]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  copy(link);
+});
+
 // A message can be taken back for two minutes; then the control goes.
 function expire() {
   for (const form of document.querySelectorAll("[data-until]")) form.hidden = Number(form.dataset.until) < Date.now();

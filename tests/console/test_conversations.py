@@ -124,6 +124,25 @@ async def test_an_agent_begins_a_conversation(world: World) -> None:
         assert (await hers.get(f"{path}/connection")).headers["location"] == path
 
 
+@pytest.mark.requirement("UI-61")
+async def test_what_was_written_is_there_to_copy_for_those_in_the_conversation(
+    world: World,
+) -> None:
+    alice, written = world.acme["alice"], "**Paid** <b>`1`</b>\n- 二"
+    await say(agent(world), aid(alice), "a-2", text=written)
+    async with world.client(alice) as hers, world.client(world.acme["bob"]) as his:
+        listed = (await hers.get("/conversations")).text
+        path = re.findall(r'href="(/conversations/\w{26})"', listed)[0]
+        (source,) = re.findall(r'href="([^"]*/source)"', (await hers.get(path)).text)
+
+        answer = await hers.get(source)
+        assert answer.text == written
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.headers["cache-control"] == "no-store"
+        assert (await his.get(source)).status_code == 404
+        assert (await hers.get(f"{path}/messages/{'0' * 26}/source")).status_code == 404
+
+
 @pytest.mark.requirement("UI-6", "CON-71", "UI-58")
 async def test_reported_tools_attachments_and_odd_payloads_are_pictures(world: World) -> None:
     alice, caller = world.acme["alice"], agent(world)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
 
@@ -193,6 +193,13 @@ async def recall(
     return flash.see_other(f"/conversations/{conversation_id}", said)
 
 
+@router.get("/conversations/{conversation_id}/messages/{message_id}/source")
+async def source(person: Person, conversation_id: Id, message_id: Id) -> PlainTextResponse:
+    """A message as it was written, to be copied (UI-61)."""
+    text = await db.read(_source, person, conversation_id, message_id)
+    return PlainTextResponse(text, headers={"Cache-Control": "no-store"})
+
+
 @router.post("/conversations/{conversation_id}/read-position")
 async def read_position(request: Request, person: Person, conversation_id: Id) -> Response:
     """Note how far the reader has read; backwards does nothing."""
@@ -313,6 +320,14 @@ def _own_text(session: Session, person: Principal, conversation_id: str, row_id:
     """What an own message said; nothing where it was taken back."""
     message = _own_message(session, person, conversation_id, row_id)[2]
     return "" if message.is_recalled else message.text
+
+
+def _source(session: Session, person: Principal, conversation_id: str, row_id: str) -> str:
+    caller, _ = _opened(session, person, conversation_id)
+    message = _message(session, caller, conversation_id, row_id)
+    if message is None or message.is_recalled or not message.text:
+        raise NotFound
+    return message.text
 
 
 def _showing(
