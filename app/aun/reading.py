@@ -323,6 +323,17 @@ def message(session: Session, tenant_id: str, aid: str, row_id: str) -> Shown | 
     return _shown(session, found[0], aid, [row], found[1].from_seq)[0]
 
 
+def author(session: Session, tenant_id: str, aid: str, row_id: str) -> Named | None:
+    """Who wrote a message to `aid`; None where it is its own, may not be seen, or is none."""
+    row = session.get(Message, (tenant_id, row_id))
+    if row is None or row.sender_aid == aid:
+        return None
+    found = _mine(session, tenant_id, aid, row.conversation_id)
+    if found is None or row.log_seq <= found[1].from_seq:
+        return None
+    return _named(identities.display_names(session, tenant_id, [row.sender_aid]), row.sender_aid)
+
+
 def told(session: Session, tenant_id: str, aid: str, row_id: str) -> Shown | None:
     """One message for all who take part, as `aid` sees it: what some may not see is left out.
 

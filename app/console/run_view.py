@@ -93,14 +93,11 @@ class RunView:
 
 
 def of(session: Session, reader: Principal, turns: Sequence[Turn], *, is_own: bool) -> RunView:
-    """What drawing `turns` needs, for one reader."""
-    wanted = {call.row.approval_id for turn in turns for call in turn.calls if call.row.approval_id}
-    return RunView(
-        catalogue.of(session, reader),
-        is_own,
-        clock.now(),
-        approval_reading.rows_for(session, reader, wanted),
-    )
+    """What drawing `turns` needs, for one reader; without a call that is no catalogue."""
+    calls = [call.row for turn in turns for call in turn.calls]
+    seen = catalogue.of(session, reader) if calls else Catalogue(reader.tenant_id, ())
+    wanted = {row.approval_id for row in calls if row.approval_id}
+    return RunView(seen, is_own, clock.now(), approval_reading.rows_for(session, reader, wanted))
 
 
 def as_json(data: Any) -> str:

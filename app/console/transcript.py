@@ -108,7 +108,7 @@ def whole(
 def place(session: Session, tenant_id: str, conversation_id: str, moment: datetime) -> float:
     """Where in a conversation something stands that began at a moment."""
     above = reading.message_before(session, tenant_id, conversation_id, moment)
-    return _place(above.log_seq, above.sent_at, moment) if above else _place(0, None, moment)
+    return _place(*above, moment) if above else _place(0, None, moment)
 
 
 def is_worth_a_line(each: Standing) -> bool:

@@ -102,6 +102,8 @@ class Chip:
 def sight(session: Session, reader: Principal, run: Run) -> Sight | None:
     """What `reader` may do with a run; None where it does not exist for them."""
     is_own = run.user_id is not None and run.user_id == reader.user_id
+    if is_own and reader.is_person and run.tenant_id == reader.tenant_id:
+        return Sight(is_own=True, sees_thoughts=True, may_stop=True)
     audits = scope.tenant_wide(session, reader, AUDIT_READ) and (
         reader.is_person or reader.has_scope(TokenScope.AUDIT_READ)
     )
@@ -110,7 +112,7 @@ def sight(session: Session, reader: Principal, run: Run) -> Sight | None:
         return None
     return Sight(
         is_own=is_own,
-        sees_thoughts=audits or (is_own and reader.is_person),
+        sees_thoughts=audits,
         may_stop=is_own or administers,
     )
 
@@ -233,10 +235,10 @@ def lanes(
 
 def message_before(
     session: Session, tenant_id: str, conversation_id: str, moment: datetime
-) -> Message | None:
-    """The newest message of a conversation that was there at a moment."""
+) -> tuple[int, datetime] | None:
+    """Number and time of the newest message of a conversation that was there at a moment."""
     query = (
-        select(Message)
+        select(Message.log_seq, Message.sent_at)
         .where(
             Message.tenant_id == tenant_id,
             Message.conversation_id == conversation_id,

@@ -240,9 +240,10 @@ def turns(
     if not by_id:
         return []
     requests = _by_turn(_of(session, ModelRequest, by_id, number))
-    calls = _by_turn(_of(session, ToolCall, by_id, number))
-    said = _said(session, by_id, number)
-    responses = _responses(session, by_id, number) if sees_thoughts else {}
+    answered = by_id if _has_answers(requests) else {}
+    calls = _by_turn(_of(session, ToolCall, answered, number))
+    said = _said(session, answered, number)
+    responses = _responses(session, answered, number) if sees_thoughts else {}
     approvals = _approvals(
         session, runs[0].tenant_id, [row for each in calls.values() for row in each]
     )
@@ -268,6 +269,13 @@ def turns(
     return sorted(found, key=lambda turn: (turn.started_at, turn.number))
 
 
+def _has_answers(requests: Mapping[Any, Sequence[ModelRequest]]) -> bool:
+    """Whether any came to an end: before that there are no calls, and no words."""
+    return any(
+        each.state != RequestState.STARTED for attempts in requests.values() for each in attempts
+    )
+
+
 def _thoughts(
     requests: Sequence[ModelRequest],
     response: Mapping[str, Any] | None,
@@ -287,6 +295,8 @@ def _thoughts(
 
 
 def _of(session: Session, model: Any, runs: Mapping[str, Run], number: int | None) -> list[Any]:
+    if not runs:
+        return []
     tenant_id = next(iter(runs.values())).tenant_id
     query = select(model).where(model.tenant_id == tenant_id, model.run_id.in_(sorted(runs)))
     if number is not None:
@@ -305,6 +315,8 @@ def _by_turn(rows: Iterable[Any]) -> dict[tuple[str, int], list[Any]]:
 def _responses(
     session: Session, runs: Mapping[str, Run], number: int | None
 ) -> dict[tuple[str, int], dict[str, Any]]:
+    if not runs:
+        return {}
     tenant_id = next(iter(runs.values())).tenant_id
     query = select(TranscriptEntry).where(
         TranscriptEntry.tenant_id == tenant_id,
@@ -319,6 +331,8 @@ def _responses(
 def _said(
     session: Session, runs: Mapping[str, Run], number: int | None
 ) -> dict[tuple[str, int], list[Said]]:
+    if not runs:
+        return {}
     tenant_id = next(iter(runs.values())).tenant_id
     query = (
         select(SentMessage, Message)

@@ -105,10 +105,10 @@ def _row(line: Line) -> Partial:
 
 def _spoken(session: Session, event: LoggedEvent, hearer: Hearer) -> Iterable[Partial]:
     """Said once to whoever did not write it."""
-    message = reading.message(session, event.tenant_id, hearer.aid or "", event.data["message"])
-    if message is None or message.is_own:
+    author = reading.author(session, event.tenant_id, hearer.aid or "", event.data["message"])
+    if author is None:
         return
-    name = {"name": message.author.name}
+    name = {"name": author.name}
     yield notice(
         _("New message from %(name)s.") % name,
         f"conversation-{event.subject}",
