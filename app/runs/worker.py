@@ -6,34 +6,34 @@ run is stored even while this process shuts down (RUN-68).
 
 import asyncio
 import traceback
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import structlog
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from app.kernel import clock, db
 from app.kernel.db import Work
-from app.kernel.errors import Busy
 from app.runs import ending, engines, preparing, recovery, replies, writing
 from app.runs.checkpoint import UnreadableCheckpoint
 from app.runs.ending import End
 from app.runs.errors import Cancelled, LeaseLost, LimitReached, OutcomeUnknown, RunFailed
+from app.runs.heartbeat import Leaving
 from app.runs.lease import Claim
 from app.runs.outcome import Complete, Suspended
 from app.runs.run_models import Run
 from app.runs.session import RunSession
 from app.runs.states import RunState
+from app.runs.writing import INTERNAL, PASSING
 
 log = structlog.get_logger(__name__)
 
-INTERNAL = "The fault is ours, and it has been written down."
-PASSING = (Busy, OperationalError, InterfaceError)  # the store was away, or had no room
 AGAIN_AFTER_S = 5.0  # the store failed
 STOP_GRACE_S = 10.0  # for a tool to end after a stop; then its run ends without it
 LEAVING_S = 1.0  # for it to hear that this process shuts down
+PAUSES_S = (0.5, 1.0, 2.0, 4.0)  # between tries to give a run back to a store that is away
 Started = Callable[[RunSession], Any]
+GivenBack = Callable[[Work, Claim, RunSession | None], None]
 
 
 async def execute(claim: Claim, started: Started = lambda _run: None) -> None:
@@ -44,18 +44,20 @@ async def execute(claim: Claim, started: Started = lambda _run: None) -> None:
         started(run)
         outcome = await _until_stopped(run, engines.execute(run, run.facts.engine))
         await _finish(run, outcome)
+    except Leaving:  # this process shuts down, and the stage at hand is over
+        await _surely(_give_back(claim, run, _queued))
     except LeaseLost:
         log.info("lease_lost", run=claim.run_id)
         await _surely(_keep_what_is_over(run))
-    except asyncio.CancelledError:  # this process shuts down
-        await asyncio.shield(_leave(claim, run))
+    except asyncio.CancelledError:  # this process shuts down, and waits no longer
+        await _surely(_give_back(claim, run, _queued))
         raise
     except PASSING as fault:
         log.exception("store_failed", run=claim.run_id, exc_info=fault)
-        await _surely(db.transaction(_give_back, claim, run, AGAIN_AFTER_S))
+        await _surely(_give_back(claim, run, _queued_for_later, PAUSES_S))
     except (DBAPIError, UnreadableCheckpoint) as fault:
         log.exception("store_refused", run=claim.run_id, exc_info=fault)
-        await _surely(db.transaction(_try_later, claim, run))
+        await _surely(_give_back(claim, run, _taken_over, PAUSES_S))
     except Exception as fault:  # noqa: BLE001 - whatever it was, the run has an end
         await _surely(_end(claim, run, fault))
     finally:
@@ -97,12 +99,6 @@ def _left_behind(execution: "asyncio.Task[Complete | Suspended]") -> None:
     log.info("left_behind_ended", fault=type(fault).__name__ if fault else None)
 
 
-async def _leave(claim: Claim, run: RunSession | None) -> None:
-    with suppress(LeaseLost):
-        await _keep_what_is_over(run)
-    await db.transaction(_give_back, claim, run)
-
-
 async def _keep_what_is_over(run: RunSession | None) -> None:
     """Record what came of the stage at hand: a worker that leaves has the run still."""
     if run is not None:
@@ -112,29 +108,58 @@ async def _keep_what_is_over(run: RunSession | None) -> None:
 async def _finish(run: RunSession, outcome: Complete | Suspended) -> None:
     match outcome:
         case Suspended() as waits:
-            await _whole(writing.now(run, ending.suspend, run, waits))
+            await writing.whole(writing.now(run, ending.suspend, run, waits))
         case Complete(reply=reply, reason=reason):
             speech = await replies.ready(run, reply)
             end = End(state=RunState.COMPLETED, reason=reason, speech=speech)
-            await _whole(writing.now(run, ending.finish, run, end))
-
-
-async def _whole(storing: Coroutine[Any, Any, None]) -> None:
-    """Store it, though this task is cancelled: who leaves waits for it, and finds it over."""
-    task = asyncio.ensure_future(storing)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
+            await writing.whole(writing.now(run, ending.finish, run, end))
 
 
 async def _end(claim: Claim, run: RunSession | None, fault: Exception) -> None:
+    """Store how it ended; where that cannot be stored, another process has to find an end."""
     end = _end_of(fault)
+    try:
+        if run is not None:
+            await writing.at_last(run, ending.finish, run, end)
+        else:
+            await db.transaction(ending.finish_unprepared, claim, end)
+    except LeaseLost:
+        raise
+    except PASSING as away:
+        log.exception("end_not_stored", run=claim.run_id, exc_info=away)
+        await _give_back(claim, run, _queued_for_later, PAUSES_S)
+    except Exception as refused:
+        log.exception("end_refused", run=claim.run_id, exc_info=refused)
+        await _give_back(claim, run, _taken_over, PAUSES_S)
+
+
+async def _give_back(
+    claim: Claim, run: RunSession | None, how: GivenBack, pauses_s: Sequence[float] = (0.0,)
+) -> None:
+    """Let another process have it, in one commit with what is over of it.
+
+    A store that is away is asked again after each pause. What it takes at none of these times is
+    left to the trail, as after a crash.
+    """
+    for pause_s in pauses_s:
+        try:
+            await _given_back(claim, run, how)
+        except PASSING as away:
+            log.warning("not_given_back", run=claim.run_id, fault=type(away).__name__)
+            fault = away
+        else:
+            return
+        await asyncio.sleep(pause_s)
     if run is not None:
-        await writing.now(run, ending.finish, run, end)
+        writing.forget(run, fault)
+    await _given_back(claim, run, how)
+
+
+async def _given_back(claim: Claim, run: RunSession | None, how: GivenBack) -> None:
+    if run is not None:
+        await writing.at_last(run, how, claim, run)
     else:
-        await db.transaction(ending.finish_unprepared, claim, end)
+        await db.transaction(how, claim, run)
 
 
 def _end_of(fault: Exception) -> End:
@@ -151,19 +176,23 @@ def _end_of(fault: Exception) -> End:
     return End(state=RunState.FAILED, reason="internal", public_error=INTERNAL)
 
 
-async def _surely(storing: Any) -> None:
+async def _surely(storing: Coroutine[Any, Any, None]) -> None:
     """Store how it ended, though this task may be cancelled; a lost lease stores nothing."""
     try:
-        await asyncio.shield(storing)
+        await writing.whole(storing)
     except LeaseLost:
         log.info("lease_lost_at_end")
 
 
-def _give_back(work: Work, claim: Claim, run: RunSession | None, after_s: float = 0.0) -> None:
+def _queued(work: Work, claim: Claim, run: RunSession | None, after_s: float = 0.0) -> None:
     ending.requeue(work, claim, active_ms=_worked_ms(run), after_s=after_s)
 
 
-def _try_later(work: Work, claim: Claim, run: RunSession | None) -> None:
+def _queued_for_later(work: Work, claim: Claim, run: RunSession | None) -> None:
+    _queued(work, claim, run, AGAIN_AFTER_S)
+
+
+def _taken_over(work: Work, claim: Claim, run: RunSession | None) -> None:
     """Let it be tried again by another process, and not for ever: it counts as a takeover."""
     row = work.session.get_one(Run, (claim.tenant_id, claim.run_id), populate_existing=True)
     if row.takeovers >= recovery.TAKEOVERS:
