@@ -18,10 +18,22 @@ from tests.runs.playing import CREATE, GET, TRIP, Stage, playing
 pytestmark = pytest.mark.anyio
 
 PATIENCE_S = 60
+Fault = Callable[[], Exception]
 LOOK = Call("read_conversation", {})
 UNKNOWN = [Call(GET, {"targetRecordId": f"{n:026}"}) for n in range(8)]
-AWAY = [Busy(), OperationalError("COMMIT", {}, Exception("gone"))]
-REFUSED = IntegrityError("INSERT", {}, Exception("no"))
+
+
+def gone() -> OperationalError:
+    """The connection broke."""
+    return OperationalError("COMMIT", {}, Exception("gone"))
+
+
+def refused() -> IntegrityError:
+    """The store is there, and does not want it."""
+    return IntegrityError("INSERT", {}, Exception("no"))
+
+
+AWAY = [Busy, gone]
 
 
 @pytest.fixture(autouse=True)
@@ -32,25 +44,25 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("RUN-88", "RUN-115", "RUN-38")
-@pytest.mark.parametrize("fault", [*AWAY, REFUSED])
+@pytest.mark.parametrize("fault", [*AWAY, refused])
 async def test_a_run_that_the_store_fails_is_given_back_with_what_its_calls_came_to(
-    stage: Stage, fault: Exception, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = 2 if fault is REFUSED else 1  # it is asked again without what waited
+    times = 2 if fault is refused else 1  # it is asked again without what waited
     monkeypatch.setattr(guards, "_pass", fails(guards._pass, fault, after=1, times=times))
     playing(Step(calls=[LOOK]), Step())
     await stage.tell()
 
     assert stage.outcomes() == ["done"], "a read of which nothing is in the trail"
     run = stage.run()
-    assert (run.state, run.takeovers) == ("completed", int(fault is REFUSED))
+    assert (run.state, run.takeovers) == ("completed", int(fault is refused))
     assert stage.is_tidy()
 
 
 @pytest.mark.requirement("RUN-115", "RUN-68")
 @pytest.mark.parametrize("fault", AWAY)
 async def test_a_store_that_is_away_for_longer_is_asked_again(
-    stage: Stage, fault: Exception, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guards, "_pass", fails(guards._pass, fault, after=1))
     monkeypatch.setattr(ending, "requeue", fails(ending.requeue, fault))
@@ -65,7 +77,7 @@ async def test_a_store_that_is_away_for_longer_is_asked_again(
 async def test_what_a_store_never_takes_keeps_no_run_from_being_given_back(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heads, "finished", fails(heads.finished, AWAY[1], times=4))
+    monkeypatch.setattr(heads, "finished", fails(heads.finished, gone, times=4))
     playing(Step(calls=[Call(CREATE, TRIP)]), Step())
     with capture_logs() as logged:
         await stage.tell()
@@ -81,8 +93,8 @@ async def test_what_a_store_never_takes_keeps_no_run_from_being_given_back(
 async def test_a_run_that_could_not_be_prepared_is_given_back_once_the_store_is_there(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparing, "prepare", fails(preparing.prepare, AWAY[1]))
-    monkeypatch.setattr(ending, "requeue", fails(ending.requeue, AWAY[1]))
+    monkeypatch.setattr(preparing, "prepare", fails(preparing.prepare, gone))
+    monkeypatch.setattr(ending, "requeue", fails(ending.requeue, gone))
     playing(Step())
     await stage.tell()
 
@@ -99,7 +111,7 @@ async def test_what_cannot_be_recorded_ends_the_run_as_a_fault_of_ours(
         "a wait": [Call("await_timer", {"seconds": 60})],
         "the answer": [Call("finish_silently", {})],
     }[last]
-    monkeypatch.setattr(heads, "finished", fails(heads.finished, RuntimeError(), times=9))
+    monkeypatch.setattr(heads, "finished", fails(heads.finished, RuntimeError, times=9))
     playing(Step(calls=calls))
     with capture_logs() as logged:
         await stage.tell()
@@ -114,7 +126,7 @@ async def test_what_cannot_be_recorded_ends_the_run_as_a_fault_of_ours(
 async def test_a_run_that_fails_ends_though_its_last_call_cannot_be_recorded(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    breaks = fails(heads.finished, RuntimeError(), after=7, times=9)
+    breaks = fails(heads.finished, RuntimeError, after=7, times=9)
     monkeypatch.setattr(heads, "finished", breaks)
     playing(Step(calls=UNKNOWN))
     with capture_logs() as logged:
@@ -133,7 +145,7 @@ async def test_a_stopped_run_ends_though_its_last_call_cannot_be_recorded(
 ) -> None:
     held = Held(tools.execute)
     monkeypatch.setattr(tools, "execute", held)
-    monkeypatch.setattr(heads, "finished", fails(heads.finished, RuntimeError(), times=9))
+    monkeypatch.setattr(heads, "finished", fails(heads.finished, RuntimeError, times=9))
     playing(Step(calls=[Call(CREATE, TRIP), LOOK]))
     stage.say("alice", "expenses", "Begin")
     async with stage.in_play() as scheduler:
@@ -151,7 +163,7 @@ async def test_a_stopped_run_ends_though_its_last_call_cannot_be_recorded(
 async def test_an_end_that_is_refused_is_found_again_and_not_for_ever(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ending, "finish", fails(ending.finish, RuntimeError(), times=9))
+    monkeypatch.setattr(ending, "finish", fails(ending.finish, RuntimeError, times=9))
     playing(*[Step(fault="authentication")] * 4)
     await stage.tell()
 
@@ -164,7 +176,7 @@ async def test_an_end_that_is_refused_is_found_again_and_not_for_ever(
 @pytest.mark.requirement("RUN-74", "RUN-115")
 @pytest.mark.parametrize("fault", AWAY)
 async def test_an_end_that_a_store_was_away_for_is_stored_when_it_is_there(
-    stage: Stage, fault: Exception, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ending, "finish", fails(ending.finish, fault))
     playing(*[Step(fault="authentication")] * 2)
@@ -187,7 +199,7 @@ async def test_a_process_that_ends_gives_a_run_back_with_what_its_call_came_to(
     else:
         monkeypatch.setattr(tools, "after", held)
     if not is_sound:
-        monkeypatch.setattr(heads, "finished", fails(heads.finished, RuntimeError(), times=9))
+        monkeypatch.setattr(heads, "finished", fails(heads.finished, RuntimeError, times=9))
     playing(Step(calls=[Call(CREATE, TRIP), LOOK]), Step())
     stage.say("alice", "expenses", "Begin")
     scheduler: Scheduler = stage.scheduler(worker.execute)
@@ -232,7 +244,7 @@ class Held:
         await asyncio.wait_for(self._begun.wait(), PATIENCE_S)
 
 
-def fails(real: Any, fault: Exception, *, after: int = 0, times: int = 1) -> Any:
+def fails(real: Any, fault: Fault, *, after: int = 0, times: int = 1) -> Any:
     """`real`, which fails some times after it has worked some times."""
     passed = 0
 
@@ -240,7 +252,7 @@ def fails(real: Any, fault: Exception, *, after: int = 0, times: int = 1) -> Any
         nonlocal passed
         passed += 1
         if after < passed <= after + times:
-            raise fault
+            raise fault()
         return real(*given, **more)
 
     return call
