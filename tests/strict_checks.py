@@ -105,6 +105,7 @@ def _openai_turn(message: Mapping[str, Any], seen: set[str]) -> tuple[list[str],
         wrong += _unknown("call", call, {"id", "type", "function"})
         wrong += _unknown("function", call["function"], {"name", "arguments"})
         wrong += _new(call["id"], seen)
+        wrong += _name(call["function"]["name"])
         ids.append(call["id"])
         if not isinstance(_read(call["function"]["arguments"]), dict):
             wrong.append(f"arguments of {call['id']} are no object")
@@ -157,6 +158,11 @@ def _anthropic_messages(messages: Sequence[Mapping[str, Any]]) -> list[str]:
         expected = [block["id"] for block in blocks if block["type"] == "tool_use"]
         for id in expected:
             wrong += _new(id, seen)
+        for block in blocks:
+            if block["type"] == "tool_use":
+                wrong += _name(block["name"])
+                if not isinstance(block["input"], dict):
+                    wrong.append(f"arguments of {block['id']} are no object")
     wrong += [f"call {id} has no result" for id in expected]
     if messages[-1]["role"] != "user":
         wrong.append("the model spoke last")
@@ -183,10 +189,14 @@ def _new(id: str, seen: set[str]) -> list[str]:
 
 
 def _tool(name: str, schema: Mapping[str, Any], strict: bool | None) -> list[str]:
-    wrong = [] if NAME.fullmatch(name) else [f"name {name}"]
+    wrong = _name(name)
     if schema.get("type") != "object":
         wrong.append(f"schema of {name}")
     return wrong + (["strict"] if strict else [])
+
+
+def _name(name: str) -> list[str]:
+    return [] if NAME.fullmatch(name) else [f"name {name!r}"]
 
 
 def _unknown(what: str, given: Mapping[str, Any], known: Iterable[str]) -> list[str]:

@@ -8,22 +8,25 @@ it breaks off, is scripted answer by answer; every body is kept.
         provider.will(Say(text=["Hel", "lo"]), Fail("rate_limited", retry_after=7))
 """
 
+import itertools
 import json
 import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from tests import strict_checks
 
 KEY = "sk-of-the-tests"
 LEAK = "host db-7.internal password hunter2"  # stands in every error; nobody may ever read it
 WAIT_S = 20.0
+EVENTS = "text/event-stream; charset=utf-8"
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,29 @@ class Fail:
     message: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Raw:
+    """An answer of exactly these bytes, whatever a client makes of them.
+
+    Attributes:
+        pieces: the body, each piece in a chunk of its own.
+        is_endless: the last piece comes again and again until the asker leaves.
+    """
+
+    pieces: Sequence[bytes] = ()
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": EVENTS})
+    is_endless: bool = False
+
+    @classmethod
+    def of(cls, wire: str, events: Sequence[dict[str, Any] | str]) -> Self:
+        """One of these events, as that wire sends them."""
+        return cls(pieces=[_framed(wire, event) for event in events])
+
+
+Answer = Say | Fail | Raw
+
+
 @dataclass
 class Gate:
     """Where an answer waits; `gone` is set if its asker left meanwhile."""
@@ -128,10 +154,10 @@ class StrictProvider:
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self.complaints: list[str] = []
-        self.answer: Callable[[Asked], Say | Fail] = lambda asked: Say(text=["OK."])
+        self.answer: Callable[[Asked], Answer] = lambda asked: Say(text=["OK."])
         self.knows_continuous_usage = False
         self.knows_max_tokens_only = False
-        self._scripted: deque[Say | Fail] = deque()
+        self._scripted: deque[Answer] = deque()
         self._gates: dict[str, Gate] = {}
         self._lock = threading.Lock()
         self.port = 0
@@ -150,7 +176,7 @@ class StrictProvider:
         """Its base URL for `wire`."""
         return self.openai if wire == "openai" else self.anthropic
 
-    def will(self, *answers: Say | Fail) -> None:
+    def will(self, *answers: Answer) -> None:
         """Script the next answers."""
         self._scripted.extend(answers)
 
@@ -159,7 +185,7 @@ class StrictProvider:
         with self._lock:
             return self._gates.setdefault(name, Gate())
 
-    def next_answer(self, asked: Asked) -> Say | Fail:
+    def next_answer(self, asked: Asked) -> Answer:
         """What it answers; a request that breaks a rule costs no scripted answer."""
         with self._lock:
             self.asked.append(asked)
@@ -220,10 +246,13 @@ def _handler(provider: StrictProvider) -> type[BaseHTTPRequestHandler]:
             answer = provider.next_answer(Asked(wire, self.path, headers, raw))
             self.close_connection = True
             try:
-                if isinstance(answer, Fail):
-                    _refuse(self, wire, answer)
-                else:
-                    _say(self, provider, wire, answer)
+                match answer:
+                    case Fail():
+                        _refuse(self, wire, answer)
+                    case Raw():
+                        _write(self, answer)
+                    case Say():
+                        _say(self, provider, wire, answer)
             except (BrokenPipeError, ConnectionResetError):
                 if isinstance(answer, Say) and answer.gate:
                     provider.gate(answer.gate).gone.set()
@@ -247,14 +276,30 @@ def _refuse(handler: BaseHTTPRequestHandler, wire: str, fail: Fail) -> None:
     handler.wfile.write(raw)
 
 
+def _write(handler: BaseHTTPRequestHandler, raw: Raw) -> None:
+    handler.send_response(raw.status)
+    for name, value in raw.headers.items():
+        handler.send_header(name, value)
+    handler.send_header("connection", "close")
+    has_body = raw.status != HTTPStatus.NO_CONTENT
+    if has_body:
+        handler.send_header("transfer-encoding", "chunked")
+    handler.end_headers()
+    again = itertools.repeat(raw.pieces[-1]) if raw.is_endless else ()
+    for piece in itertools.chain(raw.pieces, again) if has_body else ():
+        handler.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+    if has_body:
+        handler.wfile.write(b"0\r\n\r\n")
+
+
 def _say(handler: BaseHTTPRequestHandler, provider: StrictProvider, wire: str, say: Say) -> None:
-    events = [_framed(wire, event) for event in _events(wire, say)]
+    events = [_framed(wire, event) for event in events_of(wire, say)]
     if say.split:
         whole = b"".join(events)
         events = [whole[at : at + say.split] for at in range(0, len(whole), say.split)]
     _wait(handler, provider, say, "head")
     handler.send_response(200)
-    handler.send_header("content-type", "text/event-stream; charset=utf-8")
+    handler.send_header("content-type", EVENTS)
     handler.send_header("transfer-encoding", "chunked")
     handler.send_header("connection", "close")
     handler.end_headers()
@@ -290,10 +335,11 @@ def _framed(wire: str, event: dict[str, Any] | str) -> bytes:
     if isinstance(event, str):
         return f"data: {event}\n\n".encode()
     name = f"event: {event['type']}\n" if wire == "anthropic" else ""
-    return f"{name}data: {json.dumps(event)}\n\n".encode()
+    return f"{name}data: {json.dumps(event)}\n\n".encode(errors="surrogatepass")
 
 
-def _events(wire: str, say: Say) -> list[dict[str, Any] | str]:
+def events_of(wire: str, say: Say) -> list[dict[str, Any] | str]:
+    """What an answer consists of, event by event."""
     return _openai_events(say) if wire == "openai" else _anthropic_events(say)
 
 

@@ -15,6 +15,7 @@ from app.kernel.prepared import Prepared
 from app.runs import heads, lease, spending, told, transcript, writing
 from app.runs.lease import Claim
 from app.runs.models import prices
+from app.runs.models.foreign import clean
 from app.runs.models.protocol import Ask, Entry, ModelFault, Offered, Response, Usage
 from app.runs.run_models import ModelRequest
 from app.runs.session import RunSession
@@ -346,9 +347,3 @@ def _storable(body: Any) -> Any:
         return None if b"\\u0000" in json.dumps(body) else body
     except (TypeError, ValueError):  # half a character
         return None
-
-
-def clean(text: str) -> str:
-    """Text of a stranger as every database takes it: no NUL, no half characters."""
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return whole.replace("\x00", "\ufffd")

@@ -6,6 +6,7 @@ from app.kernel import clock, db, json
 from app.runs import attempts, guards, streaming
 from app.runs.attempts import Attempt
 from app.runs.errors import LimitReached
+from app.runs.models.foreign import clean
 from app.runs.models.protocol import Ask, Entry, ModelFault
 from app.runs.session import RunSession
 from app.runs.states import EntryKind, Purpose
@@ -64,4 +65,4 @@ async def _asked(run: RunSession, old: Sequence[Entry]) -> str:
     attempt = Attempt(run, ask, attempts.new_thought(), number + 1, Purpose.COMPACTION)
     response = await streaming.response_of(run, attempt, ask)
     await db.transaction(attempt.accept_aside, response)
-    return attempts.clean(response.text).strip()[:LONGEST]
+    return clean(response.text).strip()[:LONGEST]

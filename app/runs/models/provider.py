@@ -4,7 +4,6 @@ Retries are the loop's; a response without a finish reason was cut off, whatever
 Imported in a worker thread when the first run needs it: it takes seconds.
 """
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,8 +13,8 @@ import httpx2
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic_ai import direct
-from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.messages import (
+    ModelMessage,
     ModelMessagesTypeAdapter,
     ModelResponse,
     ModelResponseStreamEvent,
@@ -37,7 +36,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
 
 from app.kernel import http
-from app.runs.models import faults, messages, provider_faults, usage
+from app.runs.models import bounded, faults, foreign, messages, provider_faults, usage
 from app.runs.models.protocol import (
     Answered,
     Ask,
@@ -55,6 +54,7 @@ OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"
 NO_KEY = "none"  # a server without keys gets one all the same: the SDKs insist
 CONNECT_S, BETWEEN_CHUNKS_S, FIRST_EVENT_S, WHOLE_S = 10.0, 120.0, 60.0, 600.0
 THINKING_TOKENS = {"low": 2_048, "medium": 8_192, "high": 16_384}
+VERSION = 200  # characters
 LEAST_THINKING, LEFT_TO_SAY = 1_024, 1_024  # tokens; the first is Anthropic's own limit
 FINISHES = {
     "stop": "stop",
@@ -85,23 +85,26 @@ class ProviderModel:
         """
         has_begun = False
         try:
-            async with self._opened(ask) as stream:
+            sent = messages.messages_of(ask.entries, self.provider)
+        except messages.Unanswered as error:
+            raise faults.fault("rejected", diagnostic=str(error)) from None
+        try:
+            async with self._opened(ask, sent) as stream:
                 async for event in stream:
                     has_begun = True
                     if (delta := _delta(event)) is not None:
                         yield delta
-                answer = stream.get()
-        except (AgentRunError, UserError, httpx2.HTTPError, http.Refused) as error:
+                answer = _response(stream.get())
+        except Exception as error:  # noqa: BLE001 - an odd answer may make the library stumble
             raise self._fault(error, has_begun) from None
-        except messages.Unanswered as error:
-            raise faults.fault("rejected", diagnostic=str(error)) from None
-        yield Answered(_response(answer))
+        yield Answered(answer)
 
     @asynccontextmanager
-    async def _opened(self, ask: Ask) -> AsyncIterator[Any]:
-        sent = messages.messages_of(ask.entries, self.provider)
+    async def _opened(self, ask: Ask, sent: list[ModelMessage]) -> AsyncIterator[Any]:
         tools = ModelRequestParameters(function_tools=[_tool(offered) for offered in ask.tools])
-        async with http.client(self._allow, body_limit=None) as client:
+        longest = bounded.whole(ask.output_limit)
+        async with http.client(self._allow, body_limit=longest) as client:
+            client.event_hooks = {"response": [bounded.bound]}
             model = self._model(client)
             chosen = self._settings(ask) | self._thinking(model, ask.output_limit)
             async with direct.model_request_stream(
@@ -205,10 +208,10 @@ def _delta(event: ModelResponseStreamEvent) -> Delta | None:
         case PartStartEvent(part=TextPart(content=text)) if text:
             return TextDelta(text)
         case PartStartEvent(part=ToolCallPart(tool_name=name)):
-            return CallDelta(name)
+            return CallDelta(foreign.text_of(name))
         case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))) if text:
             return ThoughtDelta(text)
-        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=str(text))) if text:
             return TextDelta(text)
     return None
 
@@ -216,21 +219,25 @@ def _delta(event: ModelResponseStreamEvent) -> Delta | None:
 def _response(answer: ModelResponse) -> Response:
     parts = answer.parts
     return Response(
-        thoughts=tuple(p.content for p in parts if isinstance(p, ThinkingPart) if p.content),
-        text="".join(part.content for part in parts if isinstance(part, TextPart)),
+        thoughts=tuple(
+            foreign.clean(p.content) for p in parts if isinstance(p, ThinkingPart) if p.content
+        ),
+        text=foreign.clean("".join(part.content for part in parts if isinstance(part, TextPart))),
         calls=tuple(
-            Proposed(provider_id=p.tool_call_id, name=p.tool_name, arguments=_raw(p.args))
+            Proposed(
+                provider_id=foreign.text_of(p.tool_call_id),
+                name=foreign.text_of(p.tool_name),
+                arguments=foreign.text_of(p.args),
+            )
             for p in parts
             if isinstance(p, ToolCallPart)
         ),
         finish=FINISHES.get(answer.finish_reason or ""),
         usage=usage.measured(answer.usage),
-        model_version=answer.model_name,
+        model_version=_version(answer.model_name),
         provider_body=ModelMessagesTypeAdapter.dump_python([answer], mode="json"),
     )
 
 
-def _raw(arguments: object) -> str:
-    if arguments is None:
-        return ""
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+def _version(named: object) -> str | None:
+    return foreign.clean(named)[:VERSION] if isinstance(named, str) else None

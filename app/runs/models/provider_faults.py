@@ -1,11 +1,14 @@
 """What the library raises, in our kinds of faults; its texts go to the diagnostic (RUN-102)."""
 
+import math
+import traceback
 from collections.abc import Iterator, Sequence
 
+import httpx2
 from pydantic_ai import exceptions as given
 
 from app.kernel import http
-from app.runs.models import faults
+from app.runs.models import faults, foreign
 from app.runs.models.protocol import ModelFault
 
 # The first that fits: a class stands before those it is derived from.
@@ -23,6 +26,15 @@ KINDS: Sequence[tuple[type[Exception], str]] = (
     (given.ModelTimeoutError, "timeout"),
     (given.ModelConnectionError, "connection"),
 )
+# What comes past the library: of the way out, and of an answer on its way in.
+PASSED_BY: Sequence[tuple[type[Exception], str]] = (
+    (httpx2.InvalidURL, "misconfigured"),
+    (httpx2.UnsupportedProtocol, "misconfigured"),
+    (httpx2.TimeoutException, "timeout"),
+    (httpx2.TransportError, "connection"),
+    (http.Unreachable, "connection"),
+)
+OF_THE_ANSWER = frozenset({"encoding", "size"})  # rules of the guard that the server broke
 FILTERS = frozenset({"content_filter", "content_policy_violation"})
 # How servers that send no code word that the input is too long.
 TOO_LONG = ("context length", "context size", "context window", "prompt is too long")
@@ -34,23 +46,25 @@ def read(error: Exception, *, has_begun: bool, too_long: Sequence[str] = ()) -> 
     """The fault that `error` is.
 
     Args:
-        error: what the library raised.
+        error: what the library raised: of its own, or whatever an odd answer made it stumble over.
         has_begun: the answer had begun to arrive.
         too_long: further texts by which this provider says that the input is too long.
     """
     return faults.fault(
         _kind(error, has_begun, (*TOO_LONG, *too_long)),
-        retry_after_s=getattr(error, "retry_after", None),
-        diagnostic="\n".join(f"{type(cause).__name__}: {cause}" for cause in _causes(error)),
+        retry_after_s=_retry_after_s(error),
+        diagnostic=foreign.clean("\n".join(map(_told, _causes(error)))),
     )
 
 
 def _kind(error: Exception, has_begun: bool, too_long: Sequence[str]) -> str:
-    if any(isinstance(cause, http.Refused) for cause in _causes(error)):
-        return "misconfigured"  # the guard let nothing out: asking again changes nothing
+    for cause in _causes(error):
+        if isinstance(cause, http.Refused) and cause.rule not in OF_THE_ANSWER:
+            return "misconfigured"  # the guard let nothing out: asking again changes nothing
     if isinstance(error, given.ModelAPIError) and error.provider_error_code in FILTERS:
         return "filter"
-    kind = next((kind for known, kind in KINDS if isinstance(error, known)), None)
+    known = (*KINDS, *PASSED_BY)
+    kind = next((kind for each, kind in known if isinstance(error, each)), None)
     if isinstance(error, given.ModelHTTPError):
         if error.status_code in STATUSES_OF_LENGTH and _says(error, too_long):
             return "overflow"
@@ -69,17 +83,28 @@ def _of_status(status: int) -> str:
 
 
 def _unnamed(error: Exception, has_begun: bool) -> str:
-    """Of an error without a class of its own: an error chunk, a broken or missing end."""
+    """Of an error without a class of its own: an error chunk, a broken or missing end, nonsense."""
     if isinstance(error, given.UserError):
         return "misconfigured"
-    if isinstance(error, given.ModelAPIError) and error.in_stream:
-        return "server"
-    return "cut" if has_begun else "server"
+    is_an_end = isinstance(error, given.AgentRunError) and not getattr(error, "in_stream", False)
+    return "cut" if has_begun and is_an_end else "server"
 
 
 def _says(error: given.ModelHTTPError, texts: Sequence[str]) -> bool:
     said = str(error.body).lower()
     return any(text.lower() in said for text in texts)
+
+
+def _retry_after_s(error: Exception) -> float | None:
+    asked = getattr(error, "retry_after", None)
+    is_a_time = isinstance(asked, int | float) and math.isfinite(asked) and asked >= 0
+    return asked if is_a_time else None
+
+
+def _told(cause: BaseException) -> str:
+    frames = traceback.extract_tb(cause.__traceback__)
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(cause).__name__}: {cause}{where}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -3,6 +3,8 @@
 from contextlib import aclosing
 from dataclasses import dataclass
 
+import anyio
+
 from app.kernel import clock
 from app.runs.models import chosen, faults, prices
 from app.runs.models.prices import Price
@@ -11,6 +13,7 @@ from app.runs.states import EntryKind
 
 SYSTEM = "You are being tried out by an administrator. Answer with the one word: ready"
 QUESTION = "Are you ready?"
+WITHIN_S = 120.0  # somebody waits for the page
 OUTPUT_TOKENS = 2_048  # some models think before they say a word, whatever they are told
 SHOWN = 200  # characters
 
@@ -37,9 +40,12 @@ async def of(profile: Profile) -> Trial:
     """Ask the model of a profile for one word."""
     began = clock.monotonic_s()
     try:
-        response = await _answer(profile)
+        with anyio.fail_after(WITHIN_S):
+            response = await _answer(profile)
     except ModelFault as fault:
         return Trial(clock.monotonic_s() - began, fault=fault.public)
+    except TimeoutError:
+        return Trial(clock.monotonic_s() - began, fault=faults.PUBLIC["timeout"])
     took_s, used = clock.monotonic_s() - began, response.usage
     return Trial(
         took_s,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from app.kernel import http
 from app.runs.models.protocol import (
     Answered,
     Ask,
@@ -427,6 +429,40 @@ async def test_a_provider_that_is_not_there_is_asked_again_later(
     assert (found.kind, found.retryable) == ("connection", True)
 
 
+@pytest.mark.requirement("RUN-102")
+@pytest.mark.parametrize("way", ["no such name", "no such name at all", "refused", "no TLS"])
+async def test_whatever_keeps_us_from_reaching_a_provider_is_a_fault_that_is_retried(
+    provider: StrictProvider, wire: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        if host == "127.0.0.1":
+            return [host]
+        if way == "no such name":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return []
+
+    monkeypatch.setattr(http, "_resolve", resolve)
+    addresses = {"refused": "https://127.0.0.1:9", "no TLS": f"https://127.0.0.1:{provider.port}"}
+    profile = Profile(
+        kind=wire, model="x", base_url=addresses.get(way, "https://nowhere.invalid/v1")
+    )
+    allowed = frozenset({("127.0.0.1", 9), ("127.0.0.1", provider.port)})
+
+    found = await fault(ProviderModel(profile, KEY, allowed))
+
+    assert (found.kind, found.retryable) == ("connection", True)
+
+
+@pytest.mark.requirement("RUN-102")
+@pytest.mark.parametrize("address", ["https://host:99999/v1", "https://[::1/v1", "ftp://host/v1"])
+async def test_an_address_that_is_none_is_misconfigured(wire: str, address: str) -> None:
+    found = await fault(
+        ProviderModel(Profile(kind=wire, model="x", base_url=address), KEY, frozenset())
+    )
+
+    assert (found.kind, found.retryable) == ("misconfigured", False)
+
+
 @pytest.mark.requirement("SEC-56")
 async def test_an_address_inside_is_not_asked_unless_the_operator_named_it(
     provider: StrictProvider, wire: str
@@ -585,7 +621,10 @@ async def test_what_others_write_is_quoted_and_cannot_break_out(
 
 
 @pytest.mark.requirement("RUN-103")
-@pytest.mark.parametrize("written", ["{broken", "[]", "null", "", '"x"'])
+@pytest.mark.parametrize(
+    "written",
+    ["{broken", "[]", "null", "", '"x"', '{"a":NaN}', '{"a":1e999}', '{"a":1,"a":2}', "[" * 99_999],
+)
 async def test_arguments_that_are_no_object_do_not_spoil_the_next_request(
     make: Make, provider: StrictProvider, written: str
 ) -> None:
@@ -595,6 +634,23 @@ async def test_arguments_that_are_no_object_do_not_spoil_the_next_request(
     await answer(make(), ask(*HELLO, response, result_entry("call-1-0")))
 
     assert provider.complaints == []
+
+
+@pytest.mark.requirement("RUN-103")
+@pytest.mark.parametrize("name", ["", "a b", "\x1b[2J\r\n", "工具", "x" * 200, "mcp.tool"])
+async def test_a_name_the_model_made_up_does_not_spoil_the_next_request(
+    make: Make, provider: StrictProvider, wire: str, name: str
+) -> None:
+    provider.will(Say(text=["  "], calls=[Calls(name, id="theirs")]))
+    kept = await _kept(make(), wire)
+    ours = replace(kept, provider_body=None)
+
+    for entry_ in (kept, ours):
+        result = result_entry("ours-0", '{"outcome":"not_started"}', name)
+        await answer(make(), ask(*HELLO, entry_, result, input_entry("On", "m2")))
+
+    assert provider.complaints == []
+    assert len(provider.asked) == 3
 
 
 async def _kept(model: Model, wire: str) -> Entry:
