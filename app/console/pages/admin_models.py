@@ -211,7 +211,7 @@ def _add(work: Work, person: Principal, new: NewModel) -> None:
     administered.check(work.session, person)
     if new.name == FORM:
         raise Invalid(FieldError("name", N_("Choose another name.")))
-    administered.add(work, person, _profile(new.name, new), new.api_key.get_secret_value())
+    administered.add(work, person, _profile(new.name, new), _key(new))
 
 
 def _change(work: Work, person: Principal, name: str, change: Change) -> None:
@@ -220,7 +220,7 @@ def _change(work: Work, person: Principal, name: str, change: Change) -> None:
         work,
         person,
         _profile(name, change),
-        change.api_key.get_secret_value(),
+        _key(change),
         forgets_key=change.forgets_key,
     )
 
@@ -228,6 +228,10 @@ def _change(work: Work, person: Principal, name: str, change: Change) -> None:
 def _remove(work: Work, person: Principal, name: str) -> None:
     administered.check(work.session, person)
     administered.remove(work, person, name)
+
+
+def _key(said: Change) -> str:
+    return said.api_key.get_secret_value().strip()  # copied with the end of its line
 
 
 def _profile(name: str, said: Change) -> Profile:

@@ -64,7 +64,7 @@ def add(work: Work, person: Principal, profile: Profile, key: str) -> None:
     """A new profile; an empty `key` is none.
 
     Raises:
-        Invalid: name, address or prices do not do.
+        Invalid: name, address, key or prices do not do.
         TooManyModels: remove one first.
     """
     session, tenant_id = work.session, person.tenant_id
@@ -75,7 +75,7 @@ def add(work: Work, person: Principal, profile: Profile, key: str) -> None:
     session.exec(mine_alone).one()
     if session.get(ModelProfile, (tenant_id, profile.name)) is not None:
         raise Invalid(FieldError("name", N_("Another model has this name.")))
-    _check(profile)
+    _check(profile, key)
     mine = select(func.count()).where(ModelProfile.tenant_id == tenant_id)
     if session.exec(mine).one() >= MOST:
         raise TooManyModels
@@ -91,11 +91,11 @@ def change(
 
     Raises:
         NotFound: there is none of that name here.
-        Invalid: address or prices do not do, or the key has to be written again.
+        Invalid: address, key or prices do not do, or the key has to be written again.
     """
     row = _held(work, person.tenant_id, profile.name)
     before = {field: getattr(row, field) for field in FIELDS}
-    _check(profile)
+    _check(profile, key)
     is_elsewhere = (row.kind, row.base_url) != (profile.kind, profile.base_url)
     if row.key_sealed is not None and is_elsewhere and not key and not forgets_key:
         says = N_("It is asked elsewhere from now on. Write the key for there.")
@@ -153,8 +153,10 @@ def _named_by(session: Session, agent: Agent) -> set[str]:
     return {content.get("model", profiles.DEFAULT) for content in contents}
 
 
-def _check(profile: Profile) -> None:
+def _check(profile: Profile, key: str) -> None:
     errors = []
+    if not profiles.is_key(key):
+        errors.append(FieldError("api_key", profiles.NO_SUCH_KEY))
     if profile.base_url and (says := webhooks.fault_of(profile.base_url)):
         errors.append(FieldError("base_url", says))
     if (profile.price_input is None) != (profile.price_output is None):

@@ -35,6 +35,8 @@ def _key(profile: Profile) -> str | None:
         key = profiles.key_of(profile)
     except sealing.CannotUnseal as error:
         raise faults.fault("misconfigured", public=profiles.NO_KEY, diagnostic=SEALED) from error
+    if key is not None and not profiles.is_key(key):
+        raise faults.fault("misconfigured", public=profiles.NO_SUCH_KEY)
     if key is None and not profile.base_url:  # a server of one's own may ask for none
         raise faults.fault("misconfigured", public=profiles.NO_KEY)
     return key
@@ -57,7 +59,11 @@ def _behind_provider(profile: Profile, key: str | None) -> Model:
 
     from app.runs.models import provider  # noqa: PLC0415 - seconds, and many megabytes
 
-    return provider.ProviderModel(profile, key, _allowed(profile, provider.endpoint(profile)))
+    try:
+        endpoint = provider.endpoint(profile)
+    except ValueError as error:
+        raise faults.fault("misconfigured", diagnostic=f"the address: {error}") from error
+    return provider.ProviderModel(profile, key, _allowed(profile, endpoint))
 
 
 def _allowed(profile: Profile, endpoint: tuple[str, int]) -> http.Pairs:

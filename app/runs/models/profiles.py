@@ -25,6 +25,8 @@ NO_KEY = N_(
     "The model has no key yet. An administrator, or whoever runs this server, can give it one."
 )
 
+NO_SUCH_KEY = N_("A key has only letters, digits and signs of ASCII, and no spaces.")
+
 
 def of_settings(chosen: Settings) -> Profile:
     """The profile `default`."""
@@ -95,6 +97,11 @@ def keep(work: Work, tenant_id: str, profile: Profile, key: str | None) -> None:
     if key is not None:
         row.key_sealed = sealing.seal(key.encode(), key_name(tenant_id, profile.name))
     work.session.add(row)
+
+
+def is_key(text: str) -> bool:
+    """Whether a key can stand in the head of a request."""
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 def has_key(session: Session, tenant_id: str, name: str) -> bool:

@@ -89,6 +89,25 @@ async def test_a_provider_without_a_key_is_misconfigured(monkeypatch: pytest.Mon
 
 
 @pytest.mark.requirement("RUN-101")
+@pytest.mark.parametrize(
+    ("key", "address"), [("sk-1\n", ""), ("sk-é", ""), ("sk-1", "https://host:99999/v1")]
+)
+async def test_what_no_request_can_be_made_of_is_misconfigured(
+    monkeypatch: pytest.MonkeyPatch, key: str, address: str
+) -> None:
+    monkeypatch.setattr(settings, "current", lambda: Settings(model_api_key=SecretStr(key)))
+    profile = Profile(
+        kind="openai", model="m", base_url=address, api_key_name=profiles.OPERATORS_KEY
+    )
+
+    with pytest.raises(ModelFault) as caught:
+        await chosen.model_for(profile)
+
+    assert (caught.value.kind, caught.value.retryable) == ("misconfigured", False)
+    assert key not in caught.value.diagnostic + caught.value.public
+
+
+@pytest.mark.requirement("RUN-101")
 @pytest.mark.parametrize("kind", ["bedrock", ""])
 async def test_a_kind_nobody_knows_is_misconfigured(kind: str) -> None:
     with pytest.raises(ModelFault) as caught:
