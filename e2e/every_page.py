@@ -344,7 +344,7 @@ WALKS: dict[str, tuple[Walk, ...]] = {
         Walk("conversation-unknown", _talk("group"), OWNER, 404),
     ),
     "/conversations/{conversation_id}/connection": (),  # leads back: tests/console
-    "/conversations/{conversation_id}/messages/{message_id}/source": (),  # plain text: test_contents
+    "/conversations/{conversation_id}/messages/{message_id}/source": (),  # plain text
     "/conversations/{conversation_id}/departure": (
         Walk("group-leave", _talk("group", then="/departure"), EMPLOYEE),
     ),
