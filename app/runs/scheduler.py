@@ -209,7 +209,10 @@ class Scheduler:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for held in list(self.hands.held.values()):
-            await db.transaction(_give_back, held.claim, held.session)
+            try:
+                await db.transaction(_give_back, held.claim, held.session)
+            except Exception:  # its lease runs out; that of the next one need not
+                log.exception("not_given_back", run=held.claim.run_id)
             self.hands.drop(held.claim)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.kernel import db
-from app.runs import inputs, recovery
+from app.runs import claiming, ending, inputs, recovery
 from app.runs.lease import Claim
 from app.runs.run_models import Run
 from tests.runs.agents import Office
@@ -79,3 +79,47 @@ async def test_a_run_that_kills_each_worker_ends_after_three_takeovers(office: O
     row = office.run()
     assert (row.state, row.reason) == ("interrupted", "crash_loop")
     assert office.fates() == [("interrupted", "crash_loop")]
+
+
+@pytest.mark.requirement("F-56", "RUN-61", "RUN-17")
+async def test_a_run_whose_calls_nobody_can_settle_ends_and_keeps_nobody_from_the_others(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.say("alice")
+    broken = await office.begun()
+    await inputs.admit_first(broken)
+    key = (broken.claim.tenant_id, broken.claim.run_id)
+    office.force(Run, key, takeovers=recovery.TAKEOVERS)
+    office.say("bob")
+    other = await office.begun()
+    for run in (broken, other):
+        _die(office, run.claim)
+    monkeypatch.setattr(ending, "_settle_calls", _breaks)
+
+    assert await recovery.recover_due(()) == 2
+
+    row = office.run(broken.claim.run_id)
+    assert (row.state, row.reason, row.claim_token) == ("interrupted", "crash_loop", None)
+    assert office.run(other.claim.run_id).state == "queued"
+    assert office.fates()[0] == ("interrupted", "crash_loop")
+    assert await recovery.recover_due(()) == 0
+
+
+@pytest.mark.requirement("RUN-61")
+async def test_a_run_that_cannot_be_recovered_is_not_given_up_before_its_time(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.say("alice")
+    run = await office.begun()
+    _die(office, run.claim)
+    with monkeypatch.context() as patched:
+        patched.setattr(claiming, "tell", _breaks)
+        assert await recovery.recover_due(()) == 0
+        assert (office.run().state, office.run().takeovers) == ("running", 0)
+
+    assert await recovery.recover_due(()) == 1
+    assert (office.run().state, office.run().takeovers) == ("queued", 1)
+
+
+def _breaks(*_: object) -> None:
+    raise RuntimeError("a fault nobody expected")

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from app.kernel import db
+from app.kernel.errors import Busy
 from app.runs import cancelling, ending, inputs
+from app.runs import scheduler as scheduling
 from app.runs.errors import Cancelled, LeaseLost
 from app.runs.lease import Claim
 from app.runs.run_models import Run
@@ -108,6 +110,39 @@ async def test_a_process_that_ends_gives_its_runs_back_and_counts_no_takeover(
     assert finished.is_set()
     row = office.run()
     assert (row.state, row.takeovers, row.claim_token) == ("queued", 0, None)
+
+
+@pytest.mark.requirement("RUN-68")
+async def test_a_run_that_cannot_be_given_back_keeps_no_other_from_it(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = [asyncio.Event(), asyncio.Event()]
+    waiting = iter(began)
+
+    async def execute(_claim: Claim, _started: Started) -> None:
+        next(waiting).set()
+        await asyncio.Event().wait()
+
+    requeue, away = ending.requeue, [Busy()]
+
+    def requeue_later(*given: Any, **more: Any) -> bool:
+        if away:
+            raise away.pop()
+        return requeue(*given, **more)
+
+    monkeypatch.setattr(scheduling, "GRACE_S", 0.01)
+    monkeypatch.setattr(ending, "requeue", requeue_later)
+    office.say("alice")
+    office.say("bob")
+    scheduler = office.scheduler(execute)
+    scheduler.start()
+    for each in began:
+        await _until(each)
+
+    await scheduler.stop()
+
+    assert sorted(run.state for run in office.runs()) == ["queued", "running"]
+    assert scheduler.hands.claims == []
 
 
 @pytest.mark.requirement("F-58", "RUN-61")
