@@ -2,8 +2,9 @@
 
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from playwright.async_api import Browser, BrowserContext, Page
@@ -96,6 +97,7 @@ class Doors:
             await page.wait_for_url(re.compile("/(welcome|conversations)"))
             if who == every_page.OWNER:
                 await _register_an_application(page)
+            stay_fresh(self.demo.server)
             self.states[who] = self.demo.credentials.with_name(f"{who}.json")
             await context.storage_state(path=self.states[who])
             await context.close()
@@ -105,6 +107,15 @@ class Doors:
         """Close every browser."""
         for context in self.contexts.values():
             await context.close()
+
+
+def stay_fresh(server: RunningServer) -> None:
+    """Ask nobody who is signed in to confirm who they are, however long tests take."""
+    with closing(sqlite3.connect(server.data / "assent.db", timeout=10)) as connection:
+        connection.execute(
+            "UPDATE session SET auth_time = datetime('now', '+30 minutes') || '.000000'"
+        )
+        connection.commit()
 
 
 async def _register_an_application(page: Page) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import CDPSession, Page, expect
 from sqlalchemy import insert
 from sqlmodel import select
 
@@ -250,19 +250,29 @@ async def test_typing_is_fluid_among_ten_thousand_messages_while_a_thought_strea
     streaming = asyncio.create_task(stream())
     text = "I write while all of this goes on, and every letter is there. "
     await page.locator("#composer-text").focus()
+    meter = await page.context.new_cdp_session(page)
+    await meter.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before = await worked(meter)
     await page.keyboard.type(text, delay=15)
+    busy = await worked(meter) - before
     whole.set()
     at = await streaming
     await expect(page.locator("#composer-text")).to_have_value(text)
     assert at > 1_000, "it streamed meanwhile"
     took = sorted(await page.evaluate("took"))
-    slow = took[int(len(took) * 0.95)] if took else 16
-    record_property("keydown_p95_ms", slow)
-    assert slow < 500, "reported; far above 50 ms even on a busy machine"
+    record_property("keydown_p95_ms", took[int(len(took) * 0.95)] if took else 16)
+    assert busy / len(text) < 50, "ms of work for each letter and all that streams meanwhile"
     assert await page.evaluate("document.querySelectorAll('*').length") < 6_000
     await page.keyboard.press("Enter")
     await expect(page.locator("#messages .message .md").last).to_have_text(text.strip())
     await expect(page.locator("#messages .message")).to_have_count(51)
+
+
+async def worked(meter: CDPSession) -> float:
+    """Milliseconds that the page's main thread worked, whatever else the machine does."""
+    metrics = (await meter.send("Performance.getMetrics"))["metrics"]
+    [seconds] = [each["value"] for each in metrics if each["name"] == "TaskDuration"]
+    return float(seconds) * 1_000
 
 
 def _later(work: Work) -> None:

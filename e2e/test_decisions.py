@@ -175,6 +175,7 @@ async def test_nobody_decides_in_time_while_the_agent_is_busy(
 
         stage.asking.set(asked.id, expires_at=played.in_s(-1))
         db.transact_now(approval_closing.expire_due)
+        await page.clock.resume()  # frames are painted by a timer
         await expect(page.locator("[id$=-state]")).to_contain_text("Expired; it did not run")
         await is_free(page)
         card = talk.locator(".tool", has_text="Remind approver")

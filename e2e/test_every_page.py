@@ -58,6 +58,7 @@ async def test_a_page_is_for_everybody(
         answer = await page.goto(address)
         assert answer is not None
         assert answer.status == walk.status
+        assert ("/step-up" in page.url) == ("/step-up" in address), "the page itself"
         headings, said, wide = await page.evaluate(SHOWS)
         assert headings == 1
         assert said == lang
