@@ -51,7 +51,7 @@ async def response_of(
         raise
     except BaseException:
         with suppress(Exception):
-            await asyncio.shield(db.transaction(attempt.abandon, run.stopped is not None))
+            await writing.whole(db.transaction(attempt.abandon, run.stopped is not None))
         raise
 
 

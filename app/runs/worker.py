@@ -86,6 +86,7 @@ async def _until_stopped(
                 raise run.stopped
         return await execution
     except asyncio.CancelledError:  # this process shuts down: it ends where it stands
+        execution.add_done_callback(_left_behind)
         execution.cancel()
         await asyncio.wait({execution}, timeout=LEAVING_S)
         raise

@@ -1,6 +1,7 @@
 """How a worker leaves a run: with all that is over on record, and never in its hands."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,12 +9,15 @@ import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError
 from structlog.testing import capture_logs
 
+from app.kernel import db
 from app.kernel.errors import Busy
 from app.runs import ending, guards, heads, preparing, tools, worker
+from app.runs.heartbeat import Held as Hand
 from app.runs.heartbeat import Leaving
 from app.runs.models.scripted import Call, Step
 from app.runs.scheduler import Scheduler
-from tests.runs.playing import CREATE, GET, TRIP, Stage, playing
+from tests.runs.kills import afterwards
+from tests.runs.playing import CREATE, GET, TOLD, TRIP, Stage, playing
 
 pytestmark = pytest.mark.anyio
 
@@ -224,6 +228,56 @@ async def test_a_process_that_ends_gives_a_run_back_with_what_its_call_came_to(
     assert stage.outcomes() == ["done", "done"]
     assert len(stage.done("expense.report.create")) == 1
     assert stage.is_tidy()
+
+
+@pytest.mark.requirement("RUN-68", "RUN-51", "RUN-59")
+@pytest.mark.parametrize("how", ["the stage ends", "it is cancelled", "it is cancelled twice"])
+async def test_a_run_that_is_cut_off_at_one_commit_after_the_other_loses_and_repeats_nothing(
+    stage: Stage, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, places, passed = db.transaction, itertools.count(1), itertools.count(1)
+    held: dict[str, Any] = {}
+
+    async def counted(*given: Any, **more: Any) -> Any:
+        if held and next(passed) == held["place"]:
+            hand = held.pop("hand")
+            held.clear()
+            _cut(hand, how)
+        return await real(*given, **more)
+
+    monkeypatch.setattr(db, "transaction", counted)
+    first = Step(calls=[LOOK, Call(CREATE, TRIP), LOOK])
+    playing(first, Step(calls=[TOLD, LOOK]), *[Step()] * 60)
+    stage.say("alice", "expenses", "Begin")
+    scheduler: Scheduler = stage.scheduler(worker.execute)
+    around, cuts = asyncio.all_tasks(), 0
+    while not stage.runs() or stage.run().state != "completed":
+        await scheduler.tick()
+        (hand,) = scheduler.hands.held.values()
+        passed = itertools.count(1)
+        held.update(hand=hand, place=next(places))
+        assert hand.task is not None
+        await asyncio.wait({hand.task}, timeout=PATIENCE_S)
+        cuts += not held
+        held.clear()
+        while on_their_way := asyncio.all_tasks() - around:
+            await asyncio.wait(on_their_way, timeout=PATIENCE_S)
+
+    assert cuts > 5
+    assert stage.run().takeovers == 0
+    assert db.read_now(afterwards.problems, stage.tenant_id) == []
+    assert len(stage.done("expense.report.create")) <= 1
+    assert stage.is_tidy()
+
+
+def _cut(hand: Hand, how: str) -> None:
+    if how == "the stage ends":
+        hand.end(Leaving())
+        return
+    assert hand.task is not None
+    hand.task.cancel()
+    if how == "it is cancelled twice":
+        asyncio.get_running_loop().call_soon(hand.task.cancel)
 
 
 class Held:
