@@ -1,6 +1,7 @@
 """An administrator sets up a model, tries it, gives it to an agent; its key goes nowhere else."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -11,14 +12,15 @@ from sqlalchemy import text
 from sqlmodel import Session, col, select
 
 from app.audit.models import AuditEntry
-from app.kernel import clock, db, settings
+from app.kernel import clock, db, http, settings
 from app.kernel.db import Work
 from app.kernel.settings import Settings
-from app.runs.models import administered, profiles
+from app.runs.models import administered, profiles, trial
 from app.runs.models.profile_models import ModelProfile
 from app.runs.models.protocol import Profile
 from tests import strict_provider
 from tests.people import World
+from tests.runs.models import odd_answers
 from tests.strict_provider import KEY, LEAK, Counted, Fail, Say, StrictProvider
 
 BLOCKS = text("SELECT 1 FROM pg_locks WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)) LIMIT 1")
@@ -213,6 +215,69 @@ async def test_trying_a_model_that_fails_says_why_in_our_words(
     assert page.status_code == 200
     assert sentence in page.text
     assert LEAK not in page.text
+
+
+@pytest.mark.requirement("RUN-102")
+@pytest.mark.parametrize("address", ["https://nowhere.invalid/v1", "https://127.0.0.1:{port}/v1"])
+async def test_trying_a_model_that_cannot_be_reached_says_so(
+    world: World, provider: StrictProvider, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        if host != "127.0.0.1":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [host]
+
+    monkeypatch.setattr(http, "_resolve", resolve)
+    ada = world.client(world.acme["ada"])
+    await add(ada, base_url=address.format(port=provider.port))
+
+    page = await ada.post("/admin/models/fast/trial")
+
+    assert page.status_code == 200
+    assert "The model could not be reached." in page.text
+
+
+@pytest.mark.requirement("RUN-102")
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the library's, about what it read
+@pytest.mark.parametrize(
+    ("about", "name", "sentence"),
+    [
+        ("bytes", "html", "fault of its own"),
+        ("bytes", "deep json", "fault of its own"),
+        ("bytes", "gzip", "fault of its own"),
+        ("counted", "usage.prompt_tokens is huge", "tokens unknown"),
+        ("counted", "usage.completion_tokens is a fraction", "tokens unknown"),
+        ("counted", "created is a word", "fault of its own"),
+        ("worded", "model is a list", "It answered."),
+        ("worded", "choices.0.delta.content is half a character", "a�b"),
+        ("worded", "choices is a number", "fault of its own"),
+    ],
+)
+async def test_trying_a_model_that_answers_oddly_shows_what_can_be_shown(
+    world: World, provider: StrictProvider, about: str, name: str, sentence: str
+) -> None:
+    ada = world.client(world.acme["ada"])
+    await add(ada, base_url=provider.openai, price_input="1000000", price_output="1000000")
+    provider.will(odd_answers.of("openai", about)[name])
+
+    page = await ada.post("/admin/models/fast/trial")
+
+    assert page.status_code == 200
+    assert sentence in page.text
+
+
+async def test_a_trial_nobody_can_wait_for_ends(
+    world: World, provider: StrictProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "WITHIN_S", 0.2)
+    ada = world.client(world.acme["ada"])
+    await add(ada, base_url=provider.openai)
+    provider.will(Say(text=["a", "b", "c", "d"], gate="never"))
+
+    page = await ada.post("/admin/models/fast/trial")
+
+    assert page.status_code == 200
+    assert "did not answer in time" in page.text
 
 
 async def test_the_operators_model_is_shown_and_not_changed(world: World) -> None:

@@ -14,6 +14,7 @@ from app.runs import policies
 from app.runs import request as asking
 from app.runs.states import EntryKind
 from tests import strict_provider
+from tests.runs.models import odd_answers
 from tests.runs.playing import CREATE, REMIND, TRIP, Stage, about
 from tests.strict_provider import KEY, LEAK, Calls, Counted, Fail, Say, StrictProvider
 
@@ -22,6 +23,24 @@ pytestmark = pytest.mark.anyio
 FILE = Calls(CREATE, json.dumps(TRIP))
 LOOK = Calls("read_conversation", "{}")
 NUMBERS = count()
+ODD = {
+    "openai": [
+        ("worded", "choices is a number"),
+        ("worded", "model is half a character"),
+        ("worded", "choices.0.delta.content is a NUL"),
+        ("worded", "choices.0.delta.tool_calls.0.id is half a character"),
+        ("worded", "choices.0.delta.tool_calls.0.function.name is control characters"),
+        ("counted", "usage.prompt_tokens is huge"),
+    ],
+    "anthropic": [
+        ("worded", "message is a number"),
+        ("worded", "message.model is half a character"),
+        ("worded", "content_block.text is a number"),
+        ("worded", "content_block.id is half a character"),
+        ("worded", "content_block.name is control characters"),
+        ("counted", "usage.output_tokens is huge"),
+    ],
+}
 
 
 @pytest.fixture
@@ -78,6 +97,19 @@ async def test_calls_made_at_once_are_answered_one_by_one_also_after_a_person_de
     middle = "done" if verdict == "approve" else "denied"
     assert stage.outcomes() == ["done", middle, "done"]
     assert stage.run().state == "completed", stage.run().public_error
+    assert stage.is_tidy()
+
+
+@pytest.mark.requirement("RUN-28", "RUN-102")
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the library's, about what it read
+async def test_a_run_comes_to_its_end_whatever_its_provider_answers(
+    stage: Stage, provider: StrictProvider, wire: str
+) -> None:
+    for what, name in ODD[wire]:
+        provider.will(odd_answers.of(wire, what)[name], Say(text=["Well."]))
+        await stage.tell()
+
+    assert [run.state for run in stage.runs()] == ["completed"] * len(ODD[wire])
     assert stage.is_tidy()
 
 

@@ -10,7 +10,7 @@ import httpx2
 from app.kernel import http
 
 EVENT, LINES = 4 << 20, 1_000  # bytes and lines between two empty ones
-WHOLE, OF_A_TOKEN = 1 << 20, 2 << 10  # bytes; an event of one token has some hundred
+WHOLE, OF_A_TOKEN = 1 << 20, 1 << 10  # bytes; an event of one token has some hundred
 ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 LONGEST_END = max(map(len, ENDS))
 

@@ -203,9 +203,9 @@ def _tool(offered: Offered) -> ToolDefinition:
 
 def _delta(event: ModelResponseStreamEvent) -> Delta | None:
     match event:
-        case PartStartEvent(part=ThinkingPart(content=text)) if text:
+        case PartStartEvent(part=ThinkingPart(content=str(text))) if text:
             return ThoughtDelta(text)
-        case PartStartEvent(part=TextPart(content=text)) if text:
+        case PartStartEvent(part=TextPart(content=str(text))) if text:
             return TextDelta(text)
         case PartStartEvent(part=ToolCallPart(tool_name=name)):
             return CallDelta(foreign.text_of(name))

@@ -26,12 +26,16 @@ async def outcome(model: Model, asked: Ask) -> Response | ModelFault | str:
     """What came of it; a text is what should never come of it."""
     try:
         async with asyncio.timeout(LONGEST_S):
-            said = [piece async for piece in model.stream(asked)]
+            async for piece in model.stream(asked):
+                if isinstance(piece, Answered):
+                    return piece.response
+                if any(not isinstance(each, str) for each in asdict(piece).values()):
+                    return f"a piece: {piece}"
     except ModelFault as fault:
         return fault
     except Exception as error:  # noqa: BLE001 - the finding
         return f"{type(error).__name__}: {error}"
-    return said[-1].response if isinstance(said[-1], Answered) else "no answer and no fault"
+    return "no answer and no fault"
 
 
 def wrong_with(found: Response | ModelFault | str, profile: Profile) -> str:
