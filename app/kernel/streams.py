@@ -98,7 +98,7 @@ class Stream:
             self._waiting = []
         else:
             self._waiting.append(item)
-        self._wake()
+        self.wake()
 
     async def items(self, within_s: float) -> list[Any]:
         """What waits, in order; nothing after so many seconds, or when something else is up."""
@@ -113,6 +113,12 @@ class Stream:
         self._is_awake = False
         found, self._waiting, self._bytes = self._waiting, [], 0
         return found
+
+    def wake(self) -> None:
+        """Let `items` return, whatever there is; on the stream's loop."""
+        self._is_awake = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def end(self) -> None:
         """Close it; from any thread."""
@@ -139,16 +145,11 @@ class Stream:
     def _from_anywhere(self, flag: str) -> None:
         setattr(self, flag, True)  # at once: the next frame already asks
         with suppress(RuntimeError):  # likewise
-            self._loop.call_soon_threadsafe(self._wake)
+            self._loop.call_soon_threadsafe(self.wake)
 
     def _tire(self) -> None:
         self._timer = None
-        self._wake()
-
-    def _wake(self) -> None:
-        self._is_awake = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self.wake()
 
 
 class Streams:

@@ -27,6 +27,9 @@ gives `Partial`s; mostly `partial("#messages", "beforeend", "conversations/_mess
   (UI-30, UI-44). A row that goes: `Partial("#conversation-…-row", "delete")`.
 - Something to be said aloud, or on the desktop: `notice(text, tag, path, …)` (UI-49).
 - An event without partials for somebody (`[]`) sends them nothing.
+- Under load frames wait. `Render(…, is_standing=True)` says that all it draws is how the event's
+  subject stands now: of several that wait for a stream only the newest is drawn. `is_apart=True`
+  says that it touches no place of growing text: the room for that, and the text, go before it.
 
 *Passes.* What is true for a moment only (presence, elapsed time) is a kernel event that is never
 logged: `Pass(draw, hears)`; `hears(session, event)` gives ids of the users whose streams get it.

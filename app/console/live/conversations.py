@@ -221,11 +221,15 @@ def _aid(session: Session, person: Principal) -> str:
 
 
 RENDERS: Renders = {
-    STORED: [Render(_stored, _of_sender), Render(_listed, each_user), Render(_spoken, each_user)],
+    STORED: [
+        Render(_stored, _of_sender, is_apart=True),
+        Render(_listed, each_user, is_apart=True),
+        Render(_spoken, each_user, is_apart=True),
+    ],
     RECALLED: [Render(_recalled, each_user), Render(_listed, each_user)],
     READ: [Render(_read, each_user)],
     DELIVERED: [Render(_delivered, _sender)],
-    LISTED: [Render(_listed, each_user)],
+    LISTED: [Render(_listed, each_user, is_standing=True, is_apart=True)],
     CHANGED: [Render(_group, each_user), Render(_listed, each_user)],
 }
 PASSES: Passes = {PresenceChanged: Pass(_came_or_went, hears=_who_sees)}

@@ -1,12 +1,14 @@
 """Draws events for those who hear of them: once for each audience, language and zone (UI-41).
 
 What was drawn stays with the event as long as somebody's buffer holds it, as bytes; who comes while
-it is being drawn waits for the same.
+it is being drawn waits for the same. Events of the log are drawn few at a time: what passes, pages
+and runs do not queue behind hundreds of them.
 """
 
 import asyncio
 from collections.abc import Collection, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import structlog
 from sqlmodel import Session
@@ -21,25 +23,25 @@ from app.kernel.models import LoggedEvent
 from app.kernel.streams import Passing
 
 WHO = "who"  # in `drawn`: who hears of what passes
+AT_ONCE = 2  # events of the log in the hands of the database's readers
 
 log = structlog.get_logger(__name__)
 
 Drawn = dict[Any, Any]  # key → bytes, or a future of them
 
 
+def found(item: News | Passing, hearer: Hearer) -> bytes | None:
+    """The frame of something for this person, where it needs no drawing any more."""
+    if isinstance(item, Passing) and not _may_hear(item, hearer):
+        return b""
+    drawn = item.drawn.get(_key(item, hearer))
+    return drawn if isinstance(drawn, bytes) else None
+
+
 async def of_news(news: News, hearer: Hearer) -> bytes:
     """The one frame of an event for this person (UI-34); empty where nothing of it is theirs."""
-    event = news.event
-    renders = families.found().renders.get(event.kind, [])
-    key = (
-        *(render.audience(event, hearer) for render in renders),
-        hearer.language,
-        hearer.time_zone,
-    )
-    found = news.drawn.get(key)
-    if isinstance(found, bytes):
-        return found
-    drawn: bytes = await _once(news.drawn, key, _news, news, renders, hearer)
+    renders = _renders(news)
+    drawn: bytes = await _once(news.drawn, _key(news, hearer), _news, news, renders, hearer)
     return drawn
 
 
@@ -49,14 +51,35 @@ async def of_passing(passing: Passing, hearer: Hearer) -> bytes:
     if drawing is None:
         return b""
     if drawing.is_for is None:
-        users = await _once(passing.drawn, WHO, _who, drawing, passing)
-    else:
-        users = (drawing.is_for(passing.event),)
-    if hearer.user_id not in users:
+        await _once(passing.drawn, WHO, _who, drawing, passing)
+    if not _may_hear(passing, hearer):
         return b""
-    key = (hearer.language, hearer.time_zone)
+    key = _key(passing, hearer)
     drawn: bytes = await _once(passing.drawn, key, _passing, drawing, passing, hearer)
     return drawn
+
+
+def _renders(news: News) -> Sequence[Render]:
+    return families.found().renders.get(news.event.kind, [])
+
+
+def _key(item: News | Passing, hearer: Hearer) -> tuple[str, ...]:
+    """What those who share the bytes of something have in common."""
+    if isinstance(item, Passing):
+        return (hearer.language, hearer.time_zone)
+    audiences = (render.audience(item.event, hearer) for render in _renders(item))
+    return (*audiences, hearer.language, hearer.time_zone)
+
+
+def _may_hear(passing: Passing, hearer: Hearer) -> bool:
+    """Whether it is for this person, as far as that is known yet."""
+    drawing = families.found().passes.get(type(passing.event))
+    if drawing is None:
+        return False
+    if drawing.is_for is not None:
+        return hearer.user_id == drawing.is_for(passing.event)
+    users = passing.drawn.get(WHO)
+    return not isinstance(users, frozenset) or hearer.user_id in users
 
 
 async def _once(drawn: Drawn, key: Any, make: Any, *arguments: Any) -> Any:
@@ -77,7 +100,8 @@ def _keep(drawn: Drawn, key: Any, done: "asyncio.Future[Any]") -> None:
 
 async def _news(news: News, renders: Sequence[Render], hearer: Hearer) -> bytes:
     try:
-        html = await db.read(_rendered, news.event, renders, hearer)
+        async with _turns():
+            html = await db.read(_rendered, news.event, renders, hearer)
     except Exception:
         log.exception("live_render_failed", kind=news.event.kind)
         return frame(news.position, "resync", "1")  # the page has to look for itself
@@ -92,12 +116,34 @@ def _rendered(
     return "".join(map(str, partials))
 
 
+def _turns() -> asyncio.Semaphore:
+    """Those who draw events of the log on this loop take turns."""
+    loop = asyncio.get_running_loop()
+    turns = _of_loops.get(loop)
+    if turns is None:
+        turns = _of_loops[loop] = asyncio.Semaphore(AT_ONCE)
+    return turns
+
+
+_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
 async def _who(drawing: Pass, passing: Passing) -> Collection[str]:
-    return frozenset(await db.read(drawing.hears, passing.event)) if drawing.hears else frozenset()
+    if drawing.hears is None:
+        return frozenset()
+    try:
+        return frozenset(await db.read(drawing.hears, passing.event))
+    except Exception:
+        log.exception("live_pass_failed", kind=type(passing.event).__name__)
+        return frozenset()  # who misses it misses nothing
 
 
 async def _passing(drawing: Pass, passing: Passing, hearer: Hearer) -> bytes:
-    html = await db.read(_passed, drawing, passing, hearer)
+    try:
+        html = await db.read(_passed, drawing, passing, hearer)
+    except Exception:
+        log.exception("live_pass_failed", kind=type(passing.event).__name__)
+        return b""
     return frame(None, "", html) if html else b""
 
 

@@ -25,6 +25,14 @@ class Families:
         """Whether anything is drawn of `event` at all."""
         return event.kind in self.renders
 
+    def is_standing(self, event: LoggedEvent) -> bool:
+        """Whether all that is drawn of `event` is how its subject stands now."""
+        return all(render.is_standing for render in self.renders.get(event.kind, ()))
+
+    def is_apart(self, event: LoggedEvent) -> bool:
+        """Whether nothing that is drawn of `event` holds text that grows."""
+        return all(render.is_apart for render in self.renders.get(event.kind, ()))
+
 
 @cache
 def found() -> Families:

@@ -71,10 +71,18 @@ def each_user(event: LoggedEvent, hearer: Hearer) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Render:
-    """A part of what an event draws, and who shares it."""
+    """A part of what an event draws, and who shares it.
+
+    Attributes:
+        is_standing: it draws how the event's subject stands now, and takes nothing else from the
+            event: of several that wait for a stream the newest is enough.
+        is_apart: it touches no place of growing text, which need not wait for it.
+    """
 
     draw: Draw
     audience: Audience = everybody
+    is_standing: bool = False
+    is_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,11 +177,11 @@ def _page(session: Session, asked: Asked) -> str | None:
 
 
 RENDERS: Renders = {
-    told.RUN: [Render(_stands, each_user)],
+    told.RUN: [Render(_stands, each_user, is_standing=True, is_apart=True)],
     told.TURN: [Render(_turned, each_user)],
-    told.CALL: [Render(_called, each_user)],
-    told.USAGE: [Render(_used, each_user)],
-    told.INPUT: [Render(_heard, each_user)],
+    told.CALL: [Render(_called, each_user, is_standing=True)],
+    told.USAGE: [Render(_used, each_user, is_standing=True, is_apart=True)],
+    told.INPUT: [Render(_heard, each_user, is_standing=True, is_apart=True)],
     approval_events.CHANGED: [Render(_decided, each_user)],
 }
 PASSES: Passes = {told.Began: Pass(_began, is_for=_watcher)}

@@ -1,17 +1,20 @@
 """The stream of one browser session, in frames (§3.3)."""
 
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import closing
+from functools import partial
 
 from app.access.following import Following, Told
 from app.console.live import drawing, families
 from app.console.live.rendering import Hearer
+from app.console.live.waiting import Waiting
 from app.identity.principal import Principal
 from app.kernel import clock, deltas, events, streams
 from app.kernel.asgi.event_stream import CHUNK, HEARTBEAT
 from app.kernel.event_log import Gap
 from app.kernel.events import Event
 from app.kernel.feed import News
-from app.kernel.streams import Passing, Stream
+from app.kernel.streams import BUFFER, Passing, Stream
 
 KIND = "live"
 AT_MOST = 500  # frames that are told again; behind that a page is drawn anew sooner (UI-39)
@@ -36,27 +39,33 @@ async def frames(
     ends_at_s = clock.monotonic_s() + LIFE_S
     if gap := await following.begin():
         yield drawing.frame(gap.at, "resync", "1")
-    async for batch in following.batches():
-        chunk = b""
-        for item in batch:
-            drawn = await _drawn(following, item, language, time_zone)
-            if drawn and await following.may_tell(item):
-                chunk += drawn
-            if len(chunk) >= CHUNK:
-                yield chunk
-                chunk = b""
-        if chunk or following.is_due:
-            yield chunk or HEARTBEAT
-            following.has_spoken()
-        elif not batch and clock.monotonic_s() >= ends_at_s:
-            return
+    draw = partial(_drawn, following, language, time_zone)
+    with closing(Waiting(draw, following.stream.wake)) as waiting:
+        async for batch in following.batches():
+            waiting.add(batch)
+            chunk = b""
+            for item, drawn in waiting.take():
+                if drawn and await following.may_tell(item):
+                    chunk += drawn
+                if len(chunk) >= CHUNK:
+                    yield chunk
+                    chunk = b""
+            if chunk or following.is_due:
+                yield chunk or HEARTBEAT
+                following.has_spoken()
+            elif not batch and not waiting and clock.monotonic_s() >= ends_at_s:
+                return
+            if len(waiting) >= BUFFER:
+                await waiting.first()
     if following.stream.is_left:
         return
     is_slow = following.stream.is_overflown and not following.stream.is_ended
     yield drawing.frame(None, "overflow" if is_slow else "signed-out", "1")
 
 
-async def _drawn(following: Following, item: Told, language: str, time_zone: str) -> bytes:
+def _drawn(
+    following: Following, language: str, time_zone: str, item: Told
+) -> bytes | Awaitable[bytes]:
     if isinstance(item, Gap):
         return drawing.frame(item.at, "resync", "1")
     if isinstance(item, Passing) and deltas.NAME in item.drawn:
@@ -64,9 +73,11 @@ async def _drawn(following: Following, item: Told, language: str, time_zone: str
         return delta
     aid = following.rights.aid if following.rights else None
     hearer = Hearer(following.principal, language, time_zone, aid)
+    if (found := drawing.found(item, hearer)) is not None:
+        return found
     if isinstance(item, News):
-        return await drawing.of_news(item, hearer)
-    return await drawing.of_passing(item, hearer)
+        return drawing.of_news(item, hearer)
+    return drawing.of_passing(item, hearer)
 
 
 def listen() -> Callable[[], None]:
