@@ -13,8 +13,11 @@ from app.runs.models.protocol import Usage
 from app.runs.release import Limits
 from app.runs.run_models import ModelRequest, Run
 
+MOST = 2**31 - 1  # what the column holds, and the highest limit there is
+
 _COUNT = Prepared(
-    "UPDATE run SET tokens_used = tokens_used + :tokens, "
+    "UPDATE run SET tokens_used = "
+    "CASE WHEN tokens_used > :room THEN :most ELSE tokens_used + :tokens END, "
     "cost_micros = CASE WHEN CAST(:cost AS BIGINT) IS NULL THEN cost_micros "
     "ELSE coalesce(cost_micros, 0) + CAST(:cost AS BIGINT) END, "
     "currency = coalesce(CAST(:currency AS VARCHAR), currency) "
@@ -38,6 +41,8 @@ def count(
         tenant_id=tenant_id,
         run_id=run_id,
         tokens=tokens,
+        room=MOST - tokens,
+        most=MOST,
         cost=cost_micros,
         currency=currency if cost_micros is not None else None,
     )

@@ -8,6 +8,7 @@ import pytest
 
 from app.kernel import db
 from app.runs import spending
+from app.runs.models.protocol import Usage
 from app.runs.models.scripted import Call, Step
 from app.runs.session import RunSession
 from app.runs.states import EntryKind
@@ -305,6 +306,21 @@ async def test_a_limit_that_is_used_up_interrupts_the_run_and_says_which(
     run = stage.run()
     assert (run.state, run.reason) == ("interrupted", reason)
     assert stage.fates("expenses")[0] == ("interrupted", reason)
+    assert stage.is_tidy()
+
+
+@pytest.mark.requirement("RUN-104", "RUN-105")
+async def test_more_tokens_than_can_be_counted_reach_the_highest_limit_there_is(
+    stage: Stage,
+) -> None:
+    stage.publish("expenses", limits={"tokens": 2**31 - 1})
+    used = Usage(input_tokens=10**9, output_tokens=10**9)
+    playing(*[Step(calls=[Call("read_conversation", {"limit": n})], usage=used) for n in (1, 2, 3)])
+    await stage.tell()
+
+    run = stage.run()
+    assert (run.state, run.reason) == ("interrupted", "tokens")
+    assert (run.tokens_used, len(stage.requests())) == (2**31 - 1, 2)
     assert stage.is_tidy()
 
 
