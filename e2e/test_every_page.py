@@ -21,6 +21,8 @@ SHOWS = """() => [
     document.querySelectorAll("h1").length,
     document.documentElement.lang,
     document.documentElement.scrollWidth,
+    [...document.querySelectorAll("[id]")].map(({id}) => id)
+        .filter((id, at, all) => all.indexOf(id) < at),
 ]"""
 
 
@@ -42,7 +44,7 @@ def test_every_page_has_a_line_here() -> None:
     assert every_page.page_routes() == set(every_page.WALKS)
 
 
-@pytest.mark.requirement("UI-25", "UI-90", "UI-91", "UI-96", "UI-101")
+@pytest.mark.requirement("UI-25", "UI-30", "UI-90", "UI-91", "UI-96", "UI-101")
 @pytest.mark.parametrize("walk", list(every_page.walks()), ids=lambda walk: walk.name)
 async def test_a_page_is_for_everybody(
     walk: Walk, doors: Doors, axe: Axe, quiet: Watch, demo: Demo
@@ -59,10 +61,11 @@ async def test_a_page_is_for_everybody(
         assert answer is not None
         assert answer.status == walk.status
         assert ("/step-up" in page.url) == ("/step-up" in address), "the page itself"
-        headings, said, wide = await page.evaluate(SHOWS)
+        headings, said, wide, doubled = await page.evaluate(SHOWS)
         assert headings == 1
         assert said == lang
         found += [f"{theme} {lang} {width}: {each}" for each in await axe(page)]
+        found += [f"the id {each} occurs twice" for each in doubled]
         if wide > width:
             found.append(f"{theme} {lang} {width}: scrolls sideways, {wide} px wide")
 

@@ -17,7 +17,7 @@ LEAST = {
 }
 
 
-@pytest.mark.requirement("SEC-86")
+@pytest.mark.requirement("SEC-85", "SEC-86")
 def test_no_installed_package_is_older_than_its_last_known_fault() -> None:
     installed = {
         distribution.metadata["Name"].lower().replace("_", "-"): Version(distribution.version)

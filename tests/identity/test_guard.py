@@ -71,7 +71,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.requirement("SEC-34", "SEC-1")
+@pytest.mark.requirement("UI-55", "SEC-34", "SEC-1")
 @pytest.mark.parametrize(("method", "headers", "session", "token", "answer"), TABLE)
 def test_every_row_of_the_table_has_its_answer(
     method: str, headers: Headers, session: bool, token: Token, answer: type[AppError] | None

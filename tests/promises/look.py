@@ -18,6 +18,10 @@ PROMISES = {
         "One navigation, at the side or at the bottom of a phone, shows what you may open.",
         source="spec/console.md, 2.2",
     ),
+    "UI-30": Requirement(
+        "An id occurs once on a page.",
+        source="spec/console.md, 2.4",
+    ),
     "UI-31": Requirement(
         "An empty list says what would be there and offers the next act.",
         source="spec/console.md, 2.5",
@@ -29,11 +33,23 @@ PROMISES = {
         "No page uses inline script or style, nor the risky features of htmx.",
         source="spec/console.md, 4.1",
     ),
+    "UI-54": Requirement(
+        "Every page has the one policy of what may run in it; consent alone adds a target.",
+        source="spec/console.md, 4.2",
+    ),
+    "UI-55": Requirement(
+        "What changes something comes from our own pages, with the token of the session.",
+        source="spec/console.md, 4.2",
+    ),
     "UI-58": Requirement(
         "Foreign text is shown as typed and never becomes markup.", source="spec/console.md, 4.3"
     ),
     "UI-60": Requirement(
         "Invisible and direction-changing characters in names and ids are drawn as chips.",
+        source="spec/console.md, 4.3",
+    ),
+    "UI-61": Requirement(
+        "A message is copied as it was written, or selected, and the page says which.",
         source="spec/console.md, 4.3",
     ),
     "UI-84": Requirement(

@@ -32,7 +32,7 @@ SECRET_COOKIES = {"__Host-sid", "__Host-pre", "__Host-oidc"}
 TOO_LARGE = {"x": "y" * (1 << 20)}
 
 
-@pytest.mark.requirement("SEC-44", "SEC-45", "SEC-T11", "SEC-37", "SEC-P29", "SEC-P35")
+@pytest.mark.requirement("UI-54", "SEC-44", "SEC-45", "SEC-T11", "SEC-37", "SEC-P29", "SEC-P35")
 async def test_every_answer_of_every_route_is_dressed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,7 +51,7 @@ async def test_every_answer_of_every_route_is_dressed(
     assert sum(seen.values()) > 500
 
 
-@pytest.mark.requirement("SEC-44", "SEC-45", "SEC-15")
+@pytest.mark.requirement("UI-54", "SEC-44", "SEC-45", "SEC-15")
 async def test_consent_alone_names_where_its_answer_goes(flow: Flow) -> None:
     client_id, _ = flow.register()
 

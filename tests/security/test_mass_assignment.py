@@ -1,5 +1,6 @@
 """Every form and every document, with all the columns there are: none is set from outside."""
 
+from functools import cache
 from html import unescape
 from typing import Any
 
@@ -219,16 +220,20 @@ def columns(world: World, ask: Ask) -> dict[str, str]:
     offered |= {"label", "scopes", "decision", "user_code", "kind", "token_type_hint", "scope"}
     offered |= {"api_call", "feature", "permission", "risk", "idempotent", "reversible"}
     offered |= {"resource", "client_id", "code", "redirect_uri", "grant_type", "state"}
+    made = _every_column() | {"status": "active", "builtin": "true", "email_verified": "true"}
+    made["tenant_id"], made["owner_tenant_id"] = world.globex.id, world.globex.id
+    made["user_id"] = world.globex["gina"].id
+    return {name: value for name, value in made.items() if name not in offered}
+
+
+@cache
+def _every_column() -> dict[str, str]:
     made = dict.fromkeys(CLAIMS, CANARY)
     for table in SQLModel.metadata.sorted_tables:
         for column in table.c:
             kind = str(column.type).upper()
             made[column.name] = str(NUMBER) if "INT" in kind else f"{CANARY}-{column.name}"
-    for name, status in (("status", "active"), ("builtin", "true"), ("email_verified", "true")):
-        made[name] = status
-    made["tenant_id"], made["owner_tenant_id"] = world.globex.id, world.globex.id
-    made["user_id"] = world.globex["gina"].id
-    return {name: value for name, value in made.items() if name not in offered}
+    return made
 
 
 def canaries(session: Session) -> list[str]:
