@@ -15,6 +15,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from app import api
 from app.access import standing
@@ -56,7 +57,7 @@ from app.kernel import clock, db, event_log, keyring, migrations, rates, sealing
 from app.kernel.asgi.bodies import AUN, DEFAULT, BodyLimit
 from app.kernel.asgi.context import RequestContext
 from app.kernel.asgi.csp_report import CspReports
-from app.kernel.asgi.event_stream import Afterwards
+from app.kernel.asgi.event_stream import Left
 from app.kernel.asgi.faults import Faults
 from app.kernel.asgi.headers import SecurityHeaders
 from app.kernel.asgi.heads import HeadLimit
@@ -82,10 +83,33 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
+class _Application(FastAPI):
+    """Pours streams once all layers have returned: one that is open holds none of them (S2)."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await super().__call__(scope, receive, send)
+            return
+        scope["app"] = self  # as Starlette does; what FastAPI does before, we use none of
+        if self.middleware_stack is None:
+            self.middleware_stack = self.build_middleware_stack()
+        if scope["type"] != "http":
+            await self.middleware_stack(scope, receive, send)
+            return
+        left = Left(scope)
+        try:
+            await self.middleware_stack(scope, receive, send)
+        except BaseException:
+            left.abandon()
+            raise
+        if left.is_filled:
+            await left.pour(scope, receive, send)
+
+
 def create_app() -> FastAPI:
     """The application with its layers; `start` opens what it needs when it is served."""
     chosen = settings.current()
-    app = FastAPI(
+    app = _Application(
         title="Assent",
         version=VERSION,
         docs_url=None,
@@ -112,7 +136,6 @@ def layers(chosen: Settings) -> list[Middleware]:
         Middleware(SocketsAside, sockets={"/aun/ws": sockets(chosen)}),
         Middleware(TrustedProxies, networks=chosen.trusted_proxies),  # who is the peer
         Middleware(RequestContext),  # id, log line, numbers, span
-        Middleware(Afterwards),  # an open stream holds nothing of what is below
         Middleware(SecurityHeaders, is_https=chosen.origin.startswith("https:")),
         Middleware(Faults),  # the last resort for what nobody expected
         Middleware(HeadLimit),

@@ -39,6 +39,18 @@ class Following:
         TooManyStreams: the user has as many as one may have.
     """
 
+    __slots__ = (
+        "_after",
+        "_at_most",
+        "_beat_at_s",
+        "_concerns",
+        "_look_at_s",
+        "position",
+        "principal",
+        "rights",
+        "stream",
+    )
+
     def __init__(
         self,
         principal: Principal,

@@ -1,6 +1,8 @@
 """Whether who opened something may still go on: read again at every heartbeat (SEC-32)."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from sqlmodel import Session, col, or_, select
 
@@ -27,8 +29,22 @@ AUDIT_READ = "audit.read"
 OWN = "own"  # among organisations: the user's own records, wherever they stand
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class _Reach:
+    """What some roles let their holders hear of; all streams of equal rights share one."""
+
+    held: frozenset[str]
+    tenant_wide: frozenset[str]
+    reached: Mapping[str, frozenset[str]]
+
+
+_reaches: WeakValueDictionary[object, _Reach] = WeakValueDictionary()
+
+
 class Rights:
     """What a principal may hear of, as of one moment."""
+
+    __slots__ = ("_principal", "_reach", "aid")
 
     def __init__(
         self,
@@ -39,9 +55,7 @@ class Rights:
         aid: str | None = None,
     ) -> None:
         self._principal = principal
-        self._held = held
-        self._tenant_wide = tenant_wide
-        self._reached = reached or {}
+        self._reach = _shared(held, tenant_wide, reached or {})
         self.aid = aid  # whose conversations it hears; None: of none
 
     def allow(self, event: LoggedEvent) -> bool | None:
@@ -61,13 +75,24 @@ class Rights:
             return True
         if event.permission == AUDIT_READ and not self._principal.has_scope(Scope.AUDIT_READ):
             return False
-        if event.org_id is not None and event.permission not in self._tenant_wide:
-            reached = self._reached.get(event.permission, frozenset())
+        reach = self._reach
+        if event.org_id is not None and event.permission not in reach.tenant_wide:
+            reached = reach.reached.get(event.permission, frozenset())
             return event.org_id in reached or (
                 event.owner_id == self._principal.user_id and OWN in reached
             )
         # what is not about this user alone may be about anything of the tenant
-        return event.permission in (self._tenant_wide if event.user_id is None else self._held)
+        return event.permission in (reach.tenant_wide if event.user_id is None else reach.held)
+
+
+def _shared(
+    held: frozenset[str], tenant_wide: frozenset[str], reached: Mapping[str, frozenset[str]]
+) -> _Reach:
+    key = (held, tenant_wide, frozenset(reached.items()))
+    found = _reaches.get(key)  # two threads may make one each: then each is used by some
+    if found is None:
+        found = _reaches[key] = _Reach(held, tenant_wide, reached)
+    return found
 
 
 def rights(session: Session, principal: Principal) -> Rights | None:

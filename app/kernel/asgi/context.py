@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from app.kernel import clock, ids, metrics, tracing
+from app.kernel.asgi import event_stream
+from app.kernel.asgi.event_stream import Left
 from app.kernel.asgi.wire import App, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
@@ -42,39 +44,72 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         exchange = _Exchange(scope, send)
-        with (
-            structlog.contextvars.bound_contextvars(request_id=exchange.id),
-            in_flight.track_inprogress(),
-        ):
+        left: Left | None = None
+        with structlog.contextvars.bound_contextvars(request_id=exchange.id):
             try:
                 with tracing.span(exchange.method) as span:
                     try:
                         await self._app(scope, receive, exchange.send)
+                        left = event_stream.left_of(scope)
+                        if left is not None:
+                            exchange.settle()
+                        if left is not None and span is not None:  # it covers the stream as well
+                            stream, left = left, None
+                            await stream.pour(scope, receive, send)
                     finally:
                         if span is not None:
                             exchange.describe(span)
             finally:
-                exchange.close()
+                if left is None:
+                    exchange.close()
+        if left is not None:  # it goes on in this task, and in the name of this request
+            structlog.contextvars.bind_contextvars(request_id=exchange.id)
+            left.over = exchange.end
 
 
 class _Exchange:
     """What is known of one request while it runs."""
 
+    __slots__ = (
+        "_answered_s",
+        "_route",
+        "_scope",
+        "_send",
+        "_started_s",
+        "_status",
+        "id",
+        "method",
+    )
+
     def __init__(self, scope: Scope, send: Send) -> None:
         self.id = ids.ulid()
         self.method = _method(scope)
-        self._scope, self._send = scope, send
+        self._scope: Scope | None = scope
+        self._send: Send | None = send
+        self._route = UNROUTED
         self._started_s = clock.monotonic_s()
         self._answered_s: float | None = None
         self._status = ABORTED
         scope.setdefault("state", {})["request_id"] = self.id
+        in_flight.inc()
 
     @property
     def route(self) -> str:
         """The template of the route that took it, as `/users/{user_id}`."""
+        if self._scope is None:
+            return self._route
         included = self._scope.get("fastapi", {}).get("effective_route_context")
         route = included or self._scope.get("route")  # the former knows the prefix it is under
         return getattr(route, "path", None) or UNROUTED
+
+    def settle(self) -> None:
+        """Its answer has begun and goes on elsewhere: what was asked is not needed any more."""
+        self._route, self._scope, self._send = self.route, None, None
+
+    def end(self) -> None:
+        """The stream that it left is over."""
+        self.close()
+        structlog.contextvars.unbind_contextvars("request_id")
 
     async def send(self, message: Message) -> None:
         """Note how the answer begins, and put the id on it."""
@@ -87,10 +122,12 @@ class _Exchange:
                 self._begun(101)
             case "websocket.close" if self._answered_s is None:
                 self._begun(403)
-        await self._send(message)
+        if self._send is not None:
+            await self._send(message)
 
     def close(self) -> None:
         """Count it and write its line."""
+        in_flight.dec()
         now_s = clock.monotonic_s()
         route = self.route
         requests.labels(self.method, route, f"{self._status // 100}xx").inc()

@@ -5,10 +5,9 @@ that a stream in which nothing happens costs a timer and no more (performance.md
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
-from functools import partial
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
-from app.kernel.asgi.wire import App, Header, Receive, Scope, Send
+from app.kernel.asgi.wire import Header, Receive, Scope, Send
 from app.kernel.streams import Stream
 
 SEND_TIMEOUT_S = 15.0
@@ -17,26 +16,72 @@ LEFT = "assent.left"  # in a scope: what is to be poured afterwards
 HEARTBEAT = b":\r\n\r\n"
 
 
-class Afterwards:
-    """Sends streams once everything that led to their answers has returned.
+KEPT = ("type", "method", "http_version", "path")  # of a scope: what the server still looks at
 
-    So a stream that is open for hours holds on to no layer, no route and nothing they looked up.
+
+class Left:
+    """A stream that is left to pour once everything that led to its answer has returned.
+
+    So one that is open for hours holds on to no layer, no route and nothing they looked up, nor to
+    what was asked. Whoever serves the layers makes one of these for each request, and pours it.
+
+    Attributes:
+        over: is called when the stream is, for a layer that would have waited for it.
     """
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    __slots__ = ("_chunks", "_close", "_headers", "_stream", "over")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; then pour what it left."""
-        left = scope[LEFT] = []
-        await self._app(scope, receive, send)
-        if not left:
-            return
-        del scope[LEFT]
-        scope.get("state", {}).clear()
-        for key in [key for key in scope if key.startswith("fastapi_")]:
-            del scope[key]
-        await left.pop()(receive, send)
+    def __init__(self, scope: Scope) -> None:
+        scope[LEFT] = self
+        self._headers = scope["headers"]  # the server's own list: layers have had copies
+        self._stream: Stream | None = None
+        self._chunks: AsyncGenerator[bytes, None] | None = None
+        self._close: Callable[[], None] = _nothing
+        self.over: Callable[[], None] = _nothing
+
+    def fill(
+        self, stream: Stream, chunks: AsyncGenerator[bytes, None], close: Callable[[], None]
+    ) -> None:
+        """There is a stream."""
+        self._stream, self._chunks, self._close = stream, chunks, close
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether there is one still to be poured."""
+        return self._stream is not None
+
+    def pour(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Send it; `scope` forgets what was asked."""
+        stream, chunks, close = self._stream, self._chunks, self._close
+        if stream is None or chunks is None:
+            raise RuntimeError("nothing was left")
+        kept = {name: scope[name] for name in KEPT if name in scope}
+        scope.clear()
+        scope.update(kept)
+        if isinstance(self._headers, list):
+            self._headers.clear()
+        self.drop()
+        return _pour(stream, chunks, close, self.over, receive, send)
+
+    def drop(self) -> None:
+        """Forget it."""
+        self._stream = self._chunks = None
+        self._close = _nothing
+
+    def abandon(self) -> None:
+        """A layer broke on the way back: nothing will be poured."""
+        self._close()
+        self.drop()
+
+
+def _nothing() -> None:
+    """Nobody waits."""
+
+
+def left_of(scope: Scope) -> Left | None:
+    """The stream that is left of a request, if its answer is one."""
+    left: Left | None = scope.get(LEFT)
+    return left if left is not None and left.is_filled else None
 
 
 async def answer(
@@ -48,7 +93,7 @@ async def answer(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Begin to answer with `chunks`, and leave the rest to `Afterwards` where it is there.
+    """Begin to answer with `chunks`, and leave the rest to who pours it, where somebody does.
 
     A chunk that is not taken in time leaves the answer unfinished, so that the server closes the
     connection; `close` is called in the end.
@@ -58,17 +103,18 @@ async def answer(
     except BaseException:
         close()
         raise
-    pour = partial(_pour, stream, chunks, close)
-    if LEFT in scope:
-        scope[LEFT].append(pour)
+    left: Left | None = scope.get(LEFT)
+    if left is not None:
+        left.fill(stream, chunks, close)
     else:
-        await pour(receive, send)
+        await _pour(stream, chunks, close, _nothing, receive, send)
 
 
 async def _pour(
     stream: Stream,
     chunks: AsyncGenerator[bytes, None],
     close: Callable[[], None],
+    over: Callable[[], None],
     receive: Receive,
     send: Send,
 ) -> None:
@@ -83,7 +129,10 @@ async def _pour(
     finally:
         watching.cancel()
         close()
-        await chunks.aclose()
+        try:
+            await chunks.aclose()
+        finally:
+            over()
 
 
 async def _hear(stream: Stream, receive: Receive) -> None:
