@@ -6,7 +6,7 @@ Whoever misses a piece misses nothing: a logged event ends the text and brings i
 import asyncio
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from app.kernel import db, events, ids, json, streams
@@ -30,34 +30,22 @@ class Grew(Broadcast):
     origin: str
 
 
-class _Node:
-    """One text: what waits until the time of its last frame is over."""
+Key = tuple[str, str, str]  # tenant, user, node
+Piece = tuple[int, str]  # where it begins, and what it says
 
-    def __init__(self) -> None:
-        self.waiting: list[Grew] = []
-
-
-_nodes: dict[tuple[str, str, str], _Node] = {}
+_waiting: dict[Key, list[Piece]] = {}  # until the time of a node's last frame is over
 _sending: set[asyncio.Task[None]] = set()
 
 
 def append(tenant_id: str, user_id: str, node: str, at: int, text: str) -> None:
     """Show a user that the text in `node` grew; on the event loop that makes it grow."""
-    grew = Grew(
-        tenant_id=tenant_id,
-        user_id=user_id,
-        node=node,
-        at=at,
-        text=text,
-        origin=_origin(os.getpid()),
-    )
     key = (tenant_id, user_id, node)
-    if (waits := _nodes.get(key)) is None:
-        _nodes[key] = _Node()
-        _send([grew])
-        asyncio.get_running_loop().call_later(EVERY_S, _let_go, key)
-    else:
-        waits.waiting.append(grew)
+    if (waiting := _waiting.get(key)) is not None:
+        waiting.append((at, text))
+        return
+    _waiting[key] = []
+    _send(key, [(at, text)])
+    asyncio.get_running_loop().call_later(EVERY_S, _let_go, key)
 
 
 def listen() -> None:
@@ -73,7 +61,7 @@ _is_listening = False
 
 def units(text: str) -> int:
     """How long a text is for a browser."""
-    return len(text.encode("utf-16-le")) // 2
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
 @cache
@@ -82,45 +70,44 @@ def _origin(pid: int) -> str:
     return f"{ids.ulid()}.{pid}"
 
 
-def _let_go(key: tuple[str, str, str]) -> None:
-    node = _nodes[key]
-    if not node.waiting:
-        del _nodes[key]
-        return
-    grown, node.waiting = node.waiting, []
-    _send(_joined(grown))
-    asyncio.get_running_loop().call_later(EVERY_S, _let_go, key)
+def _let_go(key: Key) -> None:
+    grown = _waiting.pop(key)
+    if grown:
+        _waiting[key] = []
+        _send(key, _joined(grown))
+        asyncio.get_running_loop().call_later(EVERY_S, _let_go, key)
 
 
-def _joined(grown: list[Grew]) -> list[Grew]:
+def _joined(grown: list[Piece]) -> list[Piece]:
     """What follows upon each other, in one."""
-    joined: list[Grew] = []
-    text, at, end = "", grown[0].at, grown[0].at
-    for each in grown:
-        if each.at != end:
-            joined.append(_with(each, at, text))
-            text, at, end = "", each.at, each.at
-        text += each.text
-        end += units(each.text)
-    return [*joined, _with(grown[-1], at, text)]
+    joined: list[tuple[int, list[str]]] = []
+    end: int | None = None
+    for at, text in grown:
+        if at == end:
+            joined[-1][1].append(text)
+        else:
+            joined.append((at, [text]))
+        end = at + units(text)
+    return [(at, "".join(texts)) for at, texts in joined]
 
 
-def _with(grew: Grew, at: int, text: str) -> Grew:
-    return Grew(
-        tenant_id=grew.tenant_id,
-        user_id=grew.user_id,
-        node=grew.node,
-        at=at,
-        text=text,
-        origin=_origin(os.getpid()),
-    )
-
-
-def _send(grown: list[Grew]) -> None:
-    for grew in grown:
+def _send(key: Key, grown: list[Piece]) -> None:
+    tenant_id, user_id, node = key
+    said = [
+        Grew(
+            tenant_id=tenant_id,
+            user_id=user_id,
+            node=node,
+            at=at,
+            text=text,
+            origin=_origin(os.getpid()),
+        )
+        for at, text in grown
+    ]
+    for grew in said:
         _offer(grew)
     if not db.is_sqlite():  # there may be other processes
-        task = asyncio.ensure_future(_tell_others(grown))
+        task = asyncio.ensure_future(_tell_others(said))
         _sending.add(task)
         task.add_done_callback(_sending.discard)
 
@@ -135,7 +122,7 @@ def _announce(work: Work, grown: list[Grew]) -> None:
         at = grew.at
         for start in range(0, len(grew.text), LONGEST):
             piece = grew.text[start : start + LONGEST]
-            work.announce(_with(grew, at, piece))
+            work.announce(replace(grew, at=at, text=piece))
             at += units(piece)
 
 

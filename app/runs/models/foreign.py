@@ -6,6 +6,8 @@ from typing import Any
 
 def clean(text: str) -> str:
     """Text of a stranger as every database takes it: no NUL, no half characters."""
+    if text.isascii() and "\x00" not in text:
+        return text
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return whole.replace("\x00", "\ufffd")
 
