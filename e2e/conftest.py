@@ -18,6 +18,7 @@ from playwright.async_api import (
     Response,
     WebError,
     async_playwright,
+    expect,
 )
 
 from e2e import styleguide
@@ -37,6 +38,8 @@ AXE = Path(__file__).parent / "vendor/axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 WIDTHS = {320: 740, 720: 900, 1280: 860}  # px: width → height
 EXPECTED = "the server responded with a status of 4"  # a refusal is an answer, not a fault
+
+expect.set_options(timeout=20_000)  # ms: a busy machine is late, and what never comes stays away
 
 PAGES = {"traced", "page_for"}  # fixtures whose pages end with them
 

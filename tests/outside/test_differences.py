@@ -25,9 +25,9 @@ def test_a_change_far_below_is_found_and_a_large_one_is_cut() -> None:
     many = [f"line {number}" for number in range(5_000)]
 
     below = differences.between(said(*many), said(*many[:-1], "and your files"))
-    began = time.perf_counter()
+    began = time.thread_time()
     large = differences.between(said(*many), said(*(f"{line} other" for line in many)))
 
     assert ("new", "and your files") in [(line.mark, line.text) for line in below]
     assert (len(large), large[-1].mark) == (1_001, "gap")
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5

@@ -140,10 +140,10 @@ def test_a_long_text_is_not_held_against_many_patterns() -> None:
     slow = [{"pattern": f"[ab]*a[ab]{{{80 + number}}}[^abc]"} for number in range(30)]
     bad = schemas.admitted(fields(a={"allOf": slow}))
 
-    began = time.perf_counter()
+    began = time.thread_time()
     assert schemas.is_valid({"a": "ab" * 400_000}, bad)
 
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
     assert not schemas.is_valid({"a": "short"}, bad)
     odd = schemas.admitted(fields(a={"default": {"patternProperties": 5, "pattern": 7}}))
     assert schemas.is_valid({"a": "short"}, odd)
