@@ -3,6 +3,7 @@
 `python -m tests.bench.streams KIND PORT FOLDER` serves one subject in a process of its own: ours
 (the whole application, cookie and rights included), the least ASGI can do (`raw`), and
 sse-starlette as it comes (`stock`). `POST /publish?n=100` tells all its clients so many events.
+What a tab holds open is `live`: the stream of the console, of which the idle memory counts.
 """
 
 import asyncio
@@ -31,7 +32,9 @@ PAD = "x" * 150  # an event of some 250 bytes
 TICKS = os.sysconf("SC_CLK_TCK")
 WIDTH = 48  # of the answer to /publish: a position
 LENGTH = [(b"content-length", b"48")]
+EVENTS = "/v1/events"
 KINDS = ("raw", "ours", "stock")
+LIVE = "live"
 START_LIMIT_S = 60
 
 
@@ -125,6 +128,9 @@ class _Reader(asyncio.Protocol):
 
 
 async def _measured(folder: Path) -> Report:
+    live = await _started(LIVE, folder)
+    live.process.kill()
+    await live.process.wait()
     subjects = [await _started(kind, folder) for kind in KINDS]
     try:
         for number in range(ROUNDS + 1):
@@ -143,7 +149,7 @@ async def _measured(folder: Path) -> Report:
         rows,
         floor="raw",
         more={
-            **{f"KiB for an idle client, {each.kind}": each.idle_kib for each in subjects},
+            **{f"KiB for an idle client, {each.kind}": each.idle_kib for each in (*subjects, live)},
             f"ms to catch up {MISSED} events": caught_up_s * 1_000,
         },
     )
@@ -160,9 +166,9 @@ async def _started(kind: str, folder: Path) -> Subject:
     assert process.stdout is not None
     line = await asyncio.wait_for(process.stdout.readline(), START_LIMIT_S)
     assert line.startswith(b"ready"), f"{kind} did not start"
-    cookie = line.decode().strip().removeprefix("ready").strip()
+    path, _, cookie = line.decode().strip().removeprefix("ready ").partition(" ")
     subject = Subject(kind, process, port, cookie, Clients())
-    request = _request(port, cookie)
+    request = _request(port, cookie, path=path)
     await subject.clients.connect(port, request, WARM)
     await asyncio.sleep(2)
     before = _rss_kib(process.pid)
@@ -198,9 +204,9 @@ async def _publish(port: int, count: int) -> str:
     return answer.rpartition("\r\n")[2].strip()
 
 
-def _request(port: int, cookie: str, after: str = "") -> bytes:
+def _request(port: int, cookie: str, after: str = "", path: str = EVENTS) -> bytes:
     resume = f"Last-Event-ID: {after}\r\n" if after else ""
-    head = f"GET /v1/events HTTP/1.1\r\nHost: localhost:{port}\r\nCookie: {cookie}\r\n{resume}\r\n"
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nCookie: {cookie}\r\n{resume}\r\n"
     return head.encode()
 
 
@@ -222,13 +228,13 @@ FRAME = (
 
 
 def _serve(kind: str, port: int, folder: Path) -> None:
-    if kind == "ours":
-        _serve_ours(port, folder)
+    if kind in ("ours", LIVE):
+        _serve_ours(port, folder, is_live=kind == LIVE)
     else:
         _run(_Raw() if kind == "raw" else _Stock(), port, "")
 
 
-def _run(app: Any, port: int, cookie: str) -> None:
+def _run(app: Any, port: int, cookie: str, path: str = EVENTS) -> None:
     config = uvicorn.Config(
         app, host="127.0.0.1", port=port, log_config=None, access_log=False, lifespan="off",
         loop="uvloop", backlog=2_048,
@@ -238,7 +244,7 @@ def _run(app: Any, port: int, cookie: str) -> None:
 
     async def started(*arguments: Any, **named: Any) -> None:
         await startup(*arguments, **named)
-        sys.stdout.write(f"ready {cookie}\n")
+        sys.stdout.write(f"ready {path} {cookie}\n")
         sys.stdout.flush()
 
     server.startup = started  # type: ignore[method-assign]
@@ -303,7 +309,7 @@ class _Stock(_Broadcast):
         await EventSourceResponse(frames(), send_timeout=15)(scope, receive, send)
 
 
-def _serve_ours(port: int, folder: Path) -> None:
+def _serve_ours(port: int, folder: Path, *, is_live: bool) -> None:
     os.environ |= {
         "ASSENT_PORT": str(port),
         "ASSENT_DATA_DIR": str(folder),
@@ -312,6 +318,7 @@ def _serve_ours(port: int, folder: Path) -> None:
         "ASSENT_LOG_LEVEL": "ERROR",
     }
     from app import main
+    from app.console.live.handles import handle_of
     from app.kernel import db, event_log, logs, settings
     from tests.api import streaming
 
@@ -334,8 +341,9 @@ def _serve_ours(port: int, folder: Path) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": LENGTH})
         await send({"type": "http.response.body", "body": at})
 
+    path = f"/live/stream?session={handle_of(who.session_id)}" if is_live else EVENTS
     try:
-        _run(app, port, who.cookie)
+        _run(app, port, who.cookie, path)
     finally:
         main.stop()
 

@@ -1,8 +1,5 @@
 """A person is there while a stream of theirs is open: for display, and nothing follows from it."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import anyio
 
 from app.aun.gateway import registry
@@ -11,20 +8,22 @@ from app.identity.principal import Principal
 from app.kernel import db
 from app.kernel.db import Work
 
-
-@asynccontextmanager
-async def there(person: Principal) -> AsyncIterator[None]:
-    """Whoever looks sees `person` online inside the block, if nothing else shows them so."""
-    row = await db.transaction(_come, person)
-    try:
-        yield
-    finally:
-        if row is not None:
-            with anyio.CancelScope(shield=True):
-                await db.transaction(_go, person, *row)
+Place = tuple[str, str] | None  # who came: what is given back when they go
 
 
-def _come(work: Work, person: Principal) -> tuple[str, str] | None:
+async def come(person: Principal) -> Place:
+    """Whoever looks sees `person` online from now on, if nothing else shows them so."""
+    return await db.transaction(_come, person)
+
+
+async def go(person: Principal, place: Place) -> None:
+    """`person` is there no more, whatever ended it."""
+    if place is not None:
+        with anyio.CancelScope(shield=True):
+            await db.transaction(_go, person, *place)
+
+
+def _come(work: Work, person: Principal) -> Place:
     user = work.session.get(User, (person.tenant_id, person.user_id))
     if user is None or user.aid is None:
         return None

@@ -5,7 +5,7 @@ from contextlib import closing
 from functools import partial
 
 from app.access.following import Following, Told
-from app.console.live import drawing, families
+from app.console.live import attendance, drawing, families
 from app.console.live.rendering import Hearer
 from app.console.live.waiting import Waiting
 from app.identity.principal import Principal
@@ -33,34 +33,41 @@ def follow(person: Principal, after: str) -> Following:
 async def frames(
     following: Following, language: str, time_zone: str
 ) -> AsyncGenerator[bytes, None]:
-    """What the browser gets, until its rights end, it is too slow, or half an hour is over."""
-    yield HEARTBEAT
-    following.has_spoken()
-    ends_at_s = clock.monotonic_s() + LIFE_S
-    if gap := await following.begin():
-        yield drawing.frame(gap.at, "resync", "1")
-    draw = partial(_drawn, following, language, time_zone)
-    with closing(Waiting(draw, following.stream.wake)) as waiting:
-        async for batch in following.batches():
-            waiting.add(batch)
-            chunk = b""
-            for item, drawn in waiting.take():
-                if drawn and await following.may_tell(item):
-                    chunk += drawn
-                if len(chunk) >= CHUNK:
-                    yield chunk
-                    chunk = b""
-            if chunk or following.is_due:
-                yield chunk or HEARTBEAT
-                following.has_spoken()
-            elif not batch and not waiting and clock.monotonic_s() >= ends_at_s:
-                return
-            if len(waiting) >= BUFFER:
-                await waiting.first()
-    if following.stream.is_left:
-        return
-    is_slow = following.stream.is_overflown and not following.stream.is_ended
-    yield drawing.frame(None, "overflow" if is_slow else "signed-out", "1")
+    """What the browser gets, until its rights end, it is too slow, or half an hour is over.
+
+    As long as they flow, the person is there.
+    """
+    place = await attendance.come(following.principal)
+    try:
+        yield HEARTBEAT
+        following.has_spoken()
+        ends_at_s = clock.monotonic_s() + LIFE_S
+        if gap := await following.begin():
+            yield drawing.frame(gap.at, "resync", "1")
+        draw = partial(_drawn, following, language, time_zone)
+        with closing(Waiting(draw, following.stream.wake)) as waiting:
+            async for batch in following.batches():
+                waiting.add(batch)
+                chunk = b""
+                for item, drawn in waiting.take():
+                    if drawn and await following.may_tell(item):
+                        chunk += drawn
+                    if len(chunk) >= CHUNK:
+                        yield chunk
+                        chunk = b""
+                if chunk or following.is_due:
+                    yield chunk or HEARTBEAT
+                    following.has_spoken()
+                elif not batch and not waiting and clock.monotonic_s() >= ends_at_s:
+                    return
+                if len(waiting) >= BUFFER:
+                    await waiting.first()
+        if following.stream.is_left:
+            return
+        is_slow = following.stream.is_overflown and not following.stream.is_ended
+        yield drawing.frame(None, "overflow" if is_slow else "signed-out", "1")
+    finally:
+        await attendance.go(following.principal, place)
 
 
 def _drawn(

@@ -1,7 +1,6 @@
 """/live: the one stream of a browser session, and regions that a tab draws again."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
@@ -11,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.access.following import Following
 from app.console import viewer
-from app.console.live import attendance, regions, stream
+from app.console.live import regions, stream
 from app.console.live.handles import handle_of
 from app.identity.deps import Person
 from app.identity.principal import Principal
@@ -47,22 +46,13 @@ class LiveStream(EventSourceResponse):
         following = self._following
         await event_stream.answer(
             following.stream,
-            _attended(following, self._frames),
+            self._frames,
             following.close,
             self.raw_headers,
             scope,
             receive,
             send,
         )
-
-
-async def _attended(
-    following: Following, frames: AsyncGenerator[bytes, None]
-) -> AsyncGenerator[bytes, None]:
-    """The frames; as long as they flow, the person is there."""
-    async with attendance.there(following.principal), aclosing(frames):
-        async for frame in frames:
-            yield frame
 
 
 @router.get("/stream", response_class=EventSourceResponse)
