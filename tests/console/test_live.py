@@ -2,15 +2,17 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from sqlmodel import Session
+from sqlmodel import Session, select
 from starlette.middleware import Middleware
 
 from app.access import standing
+from app.aun.models import LiveConnection
 from app.console import assets, refusals, signed_in
 from app.console.live import drawing, families, stream
 from app.console.live.handles import handle_of
@@ -19,6 +21,7 @@ from app.console.pages import live
 from app.console.viewer import Viewing
 from app.identity.cookies import Cookies
 from app.identity.facts import AccessChanged
+from app.identity.models import User
 from app.kernel import db, deltas, event_log, settings, streams
 from app.kernel.asgi.event_stream import HEARTBEAT
 from app.kernel.db import Work
@@ -108,6 +111,30 @@ async def test_each_answer_says_what_the_hub_shall_do(port: int, drawn: list[str
     async with Client.connected(port, nobody, path=path) as client:
         assert client.status in {303, 401}
     await _leave_all()
+
+
+@pytest.mark.requirement("UI-33")
+async def test_a_person_is_there_as_long_as_their_stream_flows(port: int) -> None:
+    alice = streaming.person("alice")
+    db.transact_now(_name, alice)
+
+    async with connected(port, alice) as one, connected(port, alice) as another:
+        assert HEARTBEAT.decode().strip() == await one._text() == await another._text()
+        assert db.read_now(_there) == {"alice.acme.example": 2}
+
+    async with asyncio.timeout(streaming.PATIENCE_S):
+        while db.read_now(_there):  # noqa: ASYNC110 - who goes tells nobody of a stream
+            await asyncio.sleep(0.01)
+
+
+def _name(work: Work, who: SignedIn) -> None:
+    user = work.session.get_one(User, (who.tenant_id, who.user_id))
+    user.aid = "alice.acme.example"
+    work.session.add(user)
+
+
+def _there(session: Session) -> Counter[str]:
+    return Counter(session.exec(select(LiveConnection.aid)))
 
 
 _entered: list[Any] = []
