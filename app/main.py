@@ -50,7 +50,7 @@ from app.commands import (
 from app.console import assets, pages, refusals, signed_in
 from app.console.live import stream
 from app.console.viewer import Viewing
-from app.identity import csrf, paging, setup, signing_keys, tidying
+from app.identity import csrf, delegations, paging, setup, signing_keys, tidying
 from app.identity.cookies import Cookies
 from app.identity.oauth import endpoints as oauth
 from app.kernel import clock, db, event_log, keyring, migrations, rates, sealing, settings, tracing
@@ -229,19 +229,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def jobs() -> list[Job]:
     """What has to happen now and then."""
     return [
+        Job("end_delegations", 10 * MINUTE_S, delegations.sweep),
         Job("tidy", 10 * MINUTE_S, lambda: db.transact_now(tidying.tidy)),
         Job("rotate_keys", HOUR_S, lambda: db.transact_now(signing_keys.rotate_due)),
         Job("reload_keys", RELOAD_S, _reload_keys),
         Job("look_at_streams", LOOK_S, standing.look_at_streams),
-        Job("close_repeats", MINUTE_S, lambda: db.transact_now(repeats.close_windows)),
+        Job("close_repeats", MINUTE_S, repeats.sweep),
         Job("tidy_outcomes", 10 * MINUTE_S, lambda: db.transact_now(idempotency.tidy)),
-        Job("warn_of_approvals", RELOAD_S, lambda: db.transact_now(approval_warning.warn_due)),
-        Job("expire_approvals", RELOAD_S, lambda: db.transact_now(approval_closing.expire_due)),
+        Job("warn_of_approvals", RELOAD_S, approval_warning.sweep),
+        Job("expire_approvals", RELOAD_S, approval_closing.sweep),
         Job("carry_out_approved", RELOAD_S, approval_execution.carry_out_due),
         Job("trim_events", HOUR_S, _trim_events),
         Job("tidy_outbox", HOUR_S, dispatcher.tidy),
         Job("look_at_connections", 30, connections.seen),
-        Job("renew_certificates", HOUR_S, lambda: db.transact_now(renewal.renew_due)),
+        Job("renew_certificates", HOUR_S, renewal.renew_due),
         Job("rotate_aun_keys", HOUR_S, lambda: db.transact_now(tokens.rotate)),
         Job("tidy_aun_tokens", HOUR_S, lambda: db.transact_now(tokens.tidy)),
         Job("write_delivered", 1, delivered.write),

@@ -5,21 +5,25 @@ own; the rest of the minute is one more entry, which says how many they were.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlmodel import col, select
+from sqlmodel import Session, col, select
 
 from app.audit import chain, trail
 from app.audit.models import AuditRepeat
 from app.audit.trail import NewEntry
 from app.kernel import clock, ids, json
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.prepared import Prepared
 
 OWN = 5  # refusals of one kind a minute that are entries of their own
 WINDOW = timedelta(minutes=1)
+
+_DUE = Due("audit_repeat")
 
 _COUNT = Prepared(
     "INSERT INTO audit_repeat (tenant_id, key_sha256, began_at, seen, entry) "
@@ -54,14 +58,27 @@ def append(work: Work, entry: NewEntry) -> int | None:
     return trail.append(work, entry) if seen <= OWN else None
 
 
-def close_windows(work: Work) -> int:
-    """Write the entries about minutes that are over; once a minute. Returns how many there were."""
-    over = work.session.exec(
+def sweep() -> int:
+    """Write the entries about minutes that are over; once a minute. Returns how many there were.
+
+    It waits for the database: for threads, not for a unit or the event loop.
+    """
+    return _DUE.together_now(close_windows, _over)
+
+
+def close_windows(work: Work, only: tuple[str, ...] | None = None) -> int:
+    """Write the entries about minutes that are over, or about the one of a key; how many."""
+    over = [only] if only else _over(work.session)
+    return sum(_close(work, tenant_id, key) for tenant_id, key in over)
+
+
+def _over(session: Session, _more: int = 0) -> Sequence[tuple[str, ...]]:
+    query = (
         select(AuditRepeat.tenant_id, AuditRepeat.key_sha256)
         .where(col(AuditRepeat.began_at) <= clock.now() - WINDOW)
         .order_by(AuditRepeat.tenant_id, AuditRepeat.key_sha256)
-    ).all()
-    return sum(_close(work, tenant_id, key) for tenant_id, key in over)
+    )
+    return session.exec(query).all()
 
 
 def _close(work: Work, tenant_id: str, key: str) -> bool:

@@ -10,9 +10,11 @@ from typing import Any
 from app.aun import conversations, rows
 from app.kernel import db, event_log
 from app.kernel.db import Work
+from app.kernel.due import Due
 
 KIND = "message.delivered"  # in the event log
 
+_DUE = Due("delivered")
 _lock = threading.Lock()
 _noted: dict[tuple[str, str, str], int] = {}  # (tenant, receiver, sender) → number of the inbox
 
@@ -30,7 +32,8 @@ def write() -> None:
         taken = list(_noted.items())
         _noted.clear()
     for key, seq in taken:
-        db.transact_now(_write, *key, seq)
+        with _DUE.trying(key[:1]):
+            db.transact_now(_write, *key, seq)
 
 
 def _write(work: Work, tenant_id: str, aid: str, sender_aid: str, seq: int) -> None:

@@ -10,11 +10,14 @@ from app.aun import rows, volatile
 from app.identity.models import Tenant
 from app.kernel import clock, db
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.prepared import Prepared
 
 OUTSIDE_DAYS = 30  # messages between two parties elsewhere
 SETTING = "retention_messages_days"  # of a tenant, for everything a hosted party takes part in
 AT_ONCE = 1_000
+
+_DUE = Due("message_retention")
 
 
 def expire() -> None:
@@ -25,7 +28,12 @@ def expire() -> None:
 
 def trim() -> int:
     """Delete old messages, and raise the floors of inboxes; returns how many went."""
-    return sum(_trim_tenant(*each) for each in db.read_now(_tenants))
+    gone = 0
+    for tenant_id, chosen in db.read_now(_tenants):
+        if not _DUE.rests((tenant_id,)):
+            with _DUE.trying((tenant_id,)):
+                gone += _trim_tenant(tenant_id, _days(chosen))
+    return gone
 
 
 def _expire(work: Work) -> bool:
@@ -34,9 +42,8 @@ def _expire(work: Work) -> bool:
     return rows.EXPIRE.run(work.connection, now=now, limit=AT_ONCE).rowcount == AT_ONCE
 
 
-def _tenants(session: Session) -> Sequence[tuple[str, int | None]]:
-    found = session.exec(select(Tenant.id, Tenant.settings).order_by(Tenant.id))
-    return [(tenant_id, _days(settings)) for tenant_id, settings in found]
+def _tenants(session: Session) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    return session.exec(select(Tenant.id, Tenant.settings).order_by(Tenant.id)).all()
 
 
 def _days(settings: Mapping[str, Any]) -> int | None:

@@ -7,6 +7,7 @@ entry: rows come before the heads of trail and log, or two would wait for each o
 
 from collections.abc import Callable, Sequence
 
+from sqlalchemy import ColumnElement, and_
 from sqlmodel import Session, col, select
 
 from app.access import acting
@@ -19,11 +20,14 @@ from app.identity.facts import AccessChanged
 from app.identity.principal import Channel, Principal
 from app.kernel import clock, events, ids
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.errors import NotFound
 from app.kernel.prepared import Prepared
 
 LIVE = (ApprovalState.OPEN, ApprovalState.APPROVED)
 AT_ONCE = 200  # expired ones in one transaction
+
+_DUE = Due("approval_expiry")
 
 _CLOSE = Prepared(
     "UPDATE approval SET state = :state, closed_at = :now, closed_by = :by, closed_why = :why, "
@@ -37,14 +41,23 @@ def expire(work: Work, row: Approval) -> bool:
     return _close(work, row, ApprovalState.EXPIRED, why="time")
 
 
-def expire_due(work: Work) -> int:
+def sweep() -> int:
     """Close those whose time is over; once a few seconds. Returns how many.
+
+    It waits for the database: for threads, not for a unit or the event loop.
+    """
+    return _DUE.together_now(expire_due, _over)
+
+
+def expire_due(work: Work, only: tuple[str, ...] | None = None) -> int:
+    """Close those whose time is over, or the one of a key; returns how many.
 
     One that somebody else holds at the moment is left for the next time.
     """
+    over = [*_is_over(), _is(only)] if only else _is_over()
     query = (
         select(Approval)
-        .where(col(Approval.state).in_(LIVE), col(Approval.expires_at) <= clock.now())
+        .where(*over)
         .order_by(col(Approval.tenant_id), col(Approval.expires_at))
         .limit(AT_ONCE)
         .with_for_update(key_share=True, skip_locked=True)
@@ -189,6 +202,21 @@ def _close(
     record(work, row, state.value, by, reason=why[:64], said=said)
     approval_events.tell(work, row, state=state, rev=row.rev + 1)
     return True
+
+
+def _over(session: Session, more: int) -> Sequence[tuple[str, str]]:
+    query = select(Approval.tenant_id, Approval.id).where(*_is_over())
+    ordered = query.order_by(col(Approval.tenant_id), col(Approval.expires_at))
+    return session.exec(ordered.limit(AT_ONCE + more)).all()
+
+
+def _is_over() -> list[ColumnElement[bool]]:
+    return [col(Approval.state).in_(LIVE), col(Approval.expires_at) <= clock.now()]
+
+
+def _is(key: tuple[str, ...]) -> ColumnElement[bool]:
+    tenant_id, approval_id = key
+    return and_(col(Approval.tenant_id) == tenant_id, col(Approval.id) == approval_id)
 
 
 def _live(session: Session, *conditions: object) -> Sequence[Approval]:

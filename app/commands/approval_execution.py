@@ -8,7 +8,6 @@ import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
-import structlog
 from sqlmodel import Session, col, or_, select
 
 from app.commands import approvals, pipeline
@@ -20,13 +19,14 @@ from app.commands.refused import Refused
 from app.identity import sessions
 from app.kernel import clock, db
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.errors import AppError, Busy
 from app.kernel.prepared import Prepared
 
-log = structlog.get_logger(__name__)
-
 LEFT_ALONE = timedelta(seconds=20)  # for the page that decided; afterwards the job takes over
 AT_ONCE = 50
+
+_DUE = Due("approved_call")
 
 _CLAIM = Prepared(
     "UPDATE approval SET carried_at = :now WHERE tenant_id = :tenant_id AND id = :id "
@@ -62,12 +62,10 @@ async def carry_out(tenant_id: str, approval_id: str) -> Carried:
 
 def carry_out_due() -> int:
     """Make the approved calls that nobody began, on a thread; returns how many were tried."""
-    due = db.read_now(_due)
-    for tenant_id, approval_id in due:
-        try:
-            asyncio.run(carry_out(tenant_id, approval_id))
-        except Exception:
-            log.exception("carry_out_failed", approval=approval_id)
+    due = _DUE.ready(db.read_now(_due, _DUE.resting))
+    for key in due:
+        with _DUE.trying(key):
+            asyncio.run(carry_out(*key))
     return len(due)
 
 
@@ -88,7 +86,7 @@ def _begin(work: Work, tenant_id: str, approval_id: str) -> Call | None:
     return approvals.call_of(work.session, person, approval_id) if person else None
 
 
-def _due(session: Session) -> list[tuple[str, str]]:
+def _due(session: Session, more: int) -> list[tuple[str, str]]:
     now = clock.now()
     query = (
         select(Approval.tenant_id, Approval.id)
@@ -100,6 +98,6 @@ def _due(session: Session) -> list[tuple[str, str]]:
             or_(col(Approval.carried_at).is_(None), col(Approval.carried_at) <= now - LEFT_ALONE),
         )
         .order_by(col(Approval.expires_at))
-        .limit(AT_ONCE)
+        .limit(AT_ONCE + more)
     )
     return list(session.exec(query).all())

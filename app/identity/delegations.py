@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, select
 
 from app.identity import facts, stops
@@ -12,7 +13,10 @@ from app.identity.models import Agent, AgentStatus, Delegation, User
 from app.identity.principal import Principal, Scope
 from app.kernel import clock, ids
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.errors import NotFound
+
+_DUE = Due("delegation")
 
 
 def make_or_widen(
@@ -131,11 +135,22 @@ def revoke(work: Work, actor: Principal, delegation: Delegation) -> None:
     stops.end_delegation(work, delegation, "delegation_revoked")
 
 
-def end_expired(work: Work, now: datetime) -> int:
-    """End delegations whose time is over; returns how many. Run by the scheduler."""
-    query = select(Delegation).where(
-        col(Delegation.revoked_at).is_(None), col(Delegation.expires_at) <= now
+def sweep() -> int:
+    """End delegations whose time is over; returns how many. Run by the scheduler.
+
+    It waits for the database: for threads, not for a unit or the event loop.
+    """
+    now = clock.now()
+    return _DUE.together_now(
+        lambda work, only: end_expired(work, now, only), lambda session, _: _expired(session, now)
     )
+
+
+def end_expired(work: Work, now: datetime, only: tuple[str, ...] | None = None) -> int:
+    """End delegations whose time is over, or the one of a key; returns how many."""
+    query = select(Delegation).where(*_is_over(now))
+    if only is not None:
+        query = query.where(Delegation.tenant_id == only[0], Delegation.id == only[1])
     over = work.session.exec(query.with_for_update(skip_locked=True)).all()
     for delegation in over:
         _expire(work, delegation)
@@ -214,6 +229,14 @@ def _make(
         details={"agent_id": agent.id},
     )
     return delegation
+
+
+def _expired(session: Session, now: datetime) -> Sequence[tuple[str, str]]:
+    return session.exec(select(Delegation.tenant_id, Delegation.id).where(*_is_over(now))).all()
+
+
+def _is_over(now: datetime) -> list[ColumnElement[bool]]:
+    return [col(Delegation.revoked_at).is_(None), col(Delegation.expires_at) <= now]
 
 
 def _expire(work: Work, delegation: Delegation) -> None:

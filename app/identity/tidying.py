@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete
 from sqlmodel import col, select
 
-from app.identity import csrf, delegations, paging, sessions, throttle
+from app.identity import csrf, paging, sessions, throttle
 from app.identity.models import (
     AuthorizationCode,
     BrowserSession,
@@ -37,9 +37,8 @@ LONG_KEPT = timedelta(days=30)
 
 
 def tidy(work: Work) -> None:
-    """Forget what ended long enough ago; end delegations whose time is over."""
+    """Forget what ended long enough ago."""
     now = clock.now()
-    delegations.end_expired(work, now)
     throttle.forget_old(work, now - KEPT)
     for purpose in (csrf.PURPOSE, paging.PURPOSE):  # as long as a page may lie open
         keyring.end_retiring(work, purpose, now - sessions.LONGEST)

@@ -13,11 +13,13 @@ from sqlmodel import Session, func, select
 
 from app.kernel import clock, db, ids, json
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.events import Broadcast
 from app.kernel.models import EventHead, LoggedEvent
 from app.kernel.prepared import Prepared, is_sqlite
 
 PAGE = 256  # events read at once
+_DUE = Due("event_retention")
 
 _TAKE_SEQ = Prepared(
     "UPDATE event_head SET seq = seq + :number WHERE tenant_id = :tenant_id RETURNING seq"
@@ -252,7 +254,11 @@ def trim(before: datetime) -> int:
     A unit for each tenant, so that nobody's writers wait for the rows of all. It waits for the
     database: for threads, not for a unit or the event loop.
     """
-    return sum(db.transact_now(_trim, tenant_id, before) for tenant_id in db.read_now(_tenants))
+    gone = 0
+    for key in _DUE.ready((tenant_id,) for tenant_id in db.read_now(_tenants)):
+        with _DUE.trying(key):
+            gone += db.transact_now(_trim, *key, before)
+    return gone
 
 
 def _tenants(session: Session) -> Sequence[str]:

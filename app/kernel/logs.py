@@ -28,7 +28,7 @@ NAMES = """
     request_id method route status duration_ms directive blocked
     count size limit attempt waited_ms retry_after_s version seq port pid
     tenant_id user_id agent_id session_id client_id run_id call_id message_id delegation_id
-    approval_id org_id role_id key_id job_id
+    approval_id org_id role_id key_id job_id row_id units tool
     url database folder revision hidden
 """
 FIELDS = frozenset(NAMES.split())

@@ -3,8 +3,9 @@
 One statement takes the oldest queued run that has room; suspended runs hold no slot.
 """
 
-from app.kernel import ids
+from app.kernel import db, ids
 from app.kernel.db import Work
+from app.kernel.due import Due, part
 from app.runs import rows, told
 from app.runs.lease import Claim
 from app.runs.release import Limits
@@ -12,9 +13,32 @@ from app.runs.run_models import Run
 
 LEASE_S = 60.0
 
+_TOLD = Due("claimed_run")
+
+
+async def claim_due(process: str, room: int, lease_s: float) -> list[Claim]:
+    """`claim`; one that nobody can be told of is claimed too, and its worker finds it an end."""
+    try:
+        return await db.transaction(claim, process, room, lease_s)
+    except Exception as fault:  # noqa: BLE001 - each by itself says what it was
+        part("claimed_run", fault)
+    taken = await db.transaction(take, process, room, lease_s)
+    for each in taken:
+        with _TOLD.trying((each.tenant_id, each.run_id)):
+            await db.transaction(tell, each.tenant_id, each.run_id)
+    return taken
+
 
 def claim(work: Work, process: str, room: int, lease_s: float = LEASE_S) -> list[Claim]:
     """Take up to `room` queued runs, the oldest first, within the limits of agents and users."""
+    taken = take(work, process, room, lease_s)
+    for each in taken:
+        tell(work, each.tenant_id, each.run_id)
+    return taken
+
+
+def take(work: Work, process: str, room: int, lease_s: float) -> list[Claim]:
+    """The same, and nobody hears of it."""
     usual = Limits()
     taken: list[Claim] = []
     while len(taken) < room:
@@ -30,7 +54,6 @@ def claim(work: Work, process: str, room: int, lease_s: float = LEASE_S) -> list
         if found is None:
             break
         taken.append(Claim(found.tenant_id, found.id, token))
-        tell(work, found.tenant_id, found.id)
     return taken
 
 

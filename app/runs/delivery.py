@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import structlog
 from sqlmodel import Session
 
 from app.aun import channel
@@ -17,6 +18,7 @@ from app.aun import delivery as messages
 from app.aun.models import IdentityKind
 from app.kernel import clock, db, ids, json
 from app.kernel.db import Work
+from app.kernel.due import Due, is_away
 from app.runs import authority, lanes, participation, rows, told
 from app.runs.authority import Chain
 from app.runs.lanes import Party
@@ -24,11 +26,14 @@ from app.runs.participation import Verdict
 from app.runs.release import Content
 from app.runs.states import Hold, InputState, Mode, SenderKind
 
+log = structlog.get_logger(__name__)
+
 PAGE = 100  # messages heard in one transaction
 HEARERS = 200  # agents and conversations looked up at once
 DISPLAY_TYPES = frozenset({"status", "event", "thought", "tool_call", "tool_result"})
 DISPLAY_ONLY, UNREADABLE, DELETED = "display_only", "unreadable", "deleted"
 CHAIN_TOO_LONG = "chain_too_long"
+_HEARERS = Due("hearer")
 _KINDS = {IdentityKind.USER: SenderKind.PERSON, IdentityKind.AGENT: SenderKind.AGENT}
 
 
@@ -40,6 +45,11 @@ class Hearer:
     agent_id: str
     aid: str
     conversation_id: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from the others."""
+        return (self.tenant_id, self.agent_id, self.conversation_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +74,12 @@ class Sender:
 
 async def hear_all() -> int:
     """Deliver everything that is behind; returns how many messages there were."""
-    heard = 0
-    while behind := await db.read(_behind):
-        for hearer in behind:
-            heard += await _hear(hearer)
-        if len(behind) < HEARERS:
-            break
+    heard, goes_on = 0, True
+    while goes_on:
+        behind = await db.read(_behind, _HEARERS.resting)
+        heard_now = await _hear_all(behind)
+        heard += heard_now
+        goes_on = heard_now > 0 and len(behind) >= HEARERS
     return heard
 
 
@@ -92,14 +102,22 @@ async def sweep(known: Mapping[str, int]) -> dict[str, int]:
 
 async def hear_in(tenant_id: str, conversation_id: str) -> int:
     """Deliver what is new in one conversation."""
+    return await _hear_all(await db.read(_behind_in, tenant_id, conversation_id))
+
+
+async def _hear_all(behind: Sequence[Hearer]) -> int:
     heard = 0
-    for hearer in await db.read(_behind_in, tenant_id, conversation_id):
-        heard += await _hear(hearer)
+    for hearer in behind:
+        if not _HEARERS.rests(hearer.key):
+            with _HEARERS.trying(hearer.key):
+                heard += await _hear(hearer)
     return heard
 
 
 async def _hear(hearer: Hearer) -> int:
     heard = 0
+    if _HEARERS.is_hopeless(hearer.key):
+        heard += await _hear_past(hearer)
     while number := await db.transaction(deliver, hearer):
         heard += number
         if number < PAGE:
@@ -107,26 +125,67 @@ async def _hear(hearer: Hearer) -> int:
     return heard
 
 
-def deliver(work: Work, hearer: Hearer) -> int:
+async def _hear_past(hearer: Hearer) -> int:
+    """Hear one after the other up to the one that nobody can deliver; that one is put away."""
+    heard = 0
+    while heard < PAGE:
+        try:
+            number = await db.transaction(deliver, hearer, 1)
+        except Exception as fault:
+            if is_away(fault):
+                raise
+            log.exception("message_put_away", row_id=hearer.conversation_id, exc_info=fault)
+            await db.transaction(put_away, hearer)
+            return heard + 1
+        if number == 0:
+            break
+        heard += number
+    return heard
+
+
+def deliver(work: Work, hearer: Hearer, at_once: int = PAGE) -> int:
     """Let an agent hear the next messages of a conversation; returns how many there were."""
-    key = {
+    found, last_seq = _next(work, hearer, at_once)
+    for message in found:
+        _take(work, hearer, message)
+    # numbers stand in the order of commits: below `last_seq` nothing comes any more
+    heard = found[-1].log_seq if len(found) == at_once else max(last_seq, *_seqs(found))
+    _heard(work, hearer, heard)
+    return len(found)
+
+
+def put_away(work: Work, hearer: Hearer) -> None:
+    """Archive the next message, which nobody can deliver, with the reason."""
+    found, _ = _next(work, hearer, 1)
+    for message in found:
+        nobody, unread = Sender(kind=SenderKind.SYSTEM), message._replace(payload=None)
+        fate = Fate(state=InputState.ARCHIVED, reason=UNREADABLE)
+        _arrive(work, hearer, unread, nobody, fate, None)
+        _heard(work, hearer, message.log_seq)
+
+
+def _next(work: Work, hearer: Hearer, limit: int) -> tuple[Sequence[Any], int]:
+    """The next messages, and how far the conversation is; the cursor is held until the commit."""
+    key = _key(hearer)
+    cursor = rows.HEAR.run_with(work.connection, key).one().log_seq
+    joined = rows.JOINED.run_with(work.connection, key | {"aid": hearer.aid}).first()
+    if joined is None:
+        return (), 0
+    after = max(cursor, joined.from_seq)
+    found = rows.MESSAGES.run_with(work.connection, key | {"after": after, "limit": limit}).all()
+    return found, joined.last_seq
+
+
+def _heard(work: Work, hearer: Hearer, log_seq: int) -> None:
+    rows.HEARD.run_with(work.connection, _key(hearer) | {"log_seq": log_seq})
+
+
+def _key(hearer: Hearer) -> dict[str, Any]:
+    return {
         "tenant_id": hearer.tenant_id,
         "agent_id": hearer.agent_id,
         "conversation_id": hearer.conversation_id,
     }
-    cursor = rows.HEAR.run_with(work.connection, key).one().log_seq
-    joined = rows.JOINED.run_with(work.connection, key | {"aid": hearer.aid}).first()
-    if joined is None:
-        return 0
-    found = rows.MESSAGES.run_with(
-        work.connection, key | {"after": max(cursor, joined.from_seq), "limit": PAGE}
-    ).all()
-    for message in found:
-        _take(work, hearer, message)
-    # numbers stand in the order of commits: below `last_seq` nothing comes any more
-    heard = found[-1].log_seq if len(found) == PAGE else max(joined.last_seq, *_seqs(found))
-    rows.HEARD.run_with(work.connection, key | {"log_seq": heard})
-    return len(found)
 
 
 def _seqs(found: Sequence[Any]) -> tuple[int, ...]:
@@ -230,11 +289,7 @@ def _policy(work: Work, hearer: Hearer) -> str:
 
 def _stir(work: Work, hearer: Hearer, sender: Sender) -> None:
     """What any message does to those before it: waiting ones are judged again; a person frees."""
-    key = {
-        "tenant_id": hearer.tenant_id,
-        "agent_id": hearer.agent_id,
-        "conversation_id": hearer.conversation_id,
-    }
+    key = _key(hearer)
     rows.JUDGE_AGAIN.run_with(work.connection, key | {"moment": clock.now()})
     if sender.kind != SenderKind.PERSON:
         return
@@ -303,8 +358,8 @@ def _said_since(session: Session, tenant_id: str, seq: int) -> list[str]:
     return [row.subject for row in found]
 
 
-def _behind(session: Session) -> list[Hearer]:
-    found = rows.BEHIND.run(session.connection(), limit=HEARERS)
+def _behind(session: Session, more: int = 0) -> list[Hearer]:
+    found = rows.BEHIND.run(session.connection(), limit=HEARERS + more)
     return [Hearer(*row) for row in found]
 
 

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+import structlog
 from sqlmodel import Session, col, select
 
 from app.commands import approval_closing
 from app.commands.approval_models import ApprovalState
 from app.commands.external import EffectSettled
-from app.kernel import clock, events, ids
+from app.kernel import clock, db, events, ids
 from app.kernel.db import Work
+from app.kernel.due import is_away
 from app.kernel.prepared import Prepared
 from app.runs import (
     authority,
@@ -22,6 +24,7 @@ from app.runs import (
     lease,
     ledger,
     records,
+    rows,
     settling,
     speaking,
     told,
@@ -33,6 +36,8 @@ from app.runs.run_models import Run, RunWait, ToolCall
 from app.runs.session import RunSession, Transcript
 from app.runs.speaking import Speech
 from app.runs.states import LIVE_RUNS, CallState, InputState, RunState, WaitKind
+
+log = structlog.get_logger(__name__)
 
 _END = Prepared(
     "UPDATE run SET state = :state, reason = :reason, public_error = :public_error, "
@@ -139,21 +144,8 @@ def end(
 
 def close(work: Work, row: Run, end: End, *, active_ms: int = 0) -> bool:
     """The final state, and what falls with it: approvals, waits, inputs, sub-runs."""
-    key = {"tenant_id": row.tenant_id, "run_id": row.id}
-    now = clock.now()
-    ended = _END.run(
-        work.connection,
-        **key,
-        state=end.state.value,
-        reason=end.reason[:64] if end.reason else None,
-        public_error=end.public_error[:1_000] if end.public_error else None,
-        active_ms=active_ms,
-        now=now,
-    )
-    if ended.rowcount != 1:
+    if not _close_row(work, {"tenant_id": row.tenant_id, "run_id": row.id}, end, active_ms):
         return False
-    _CLOSE_WAITS.run(work.connection, **key, now=now)
-    _ABANDON.run(work.connection, **key, now=now)
     if end.state != RunState.COMPLETED:
         why = f"run_{end.state.value}"
         approval_closing.close_turn(work, row.tenant_id, row.id, None, ApprovalState.CANCELLED, why)
@@ -164,6 +156,32 @@ def close(work: Work, row: Run, end: End, *, active_ms: int = 0) -> bool:
     ended_row = work.session.get_one(Run, (row.tenant_id, row.id), populate_existing=True)
     ledger.after_run(work, ended_row)
     told.run(work, ended_row)
+    return True
+
+
+async def give_up(tenant_id: str, run_id: str, how: End) -> bool:
+    """End a run that can never go on, with as much of its end as can be written.
+
+    Nobody may be able to say what its last calls came to, or even to read its row: what waits for
+    it must not wait for ever.
+    """
+    for unit in (_end_whole, _end_unsettled):
+        try:
+            return await db.transaction(unit, tenant_id, run_id, how)
+        except Exception as fault:
+            if is_away(fault):
+                raise
+            log.exception("not_ended_whole", tenant_id=tenant_id, run_id=run_id, exc_info=fault)
+    return await db.transaction(end_bare, tenant_id, run_id, how)
+
+
+def end_bare(work: Work, tenant_id: str, run_id: str, how: End) -> bool:
+    """End a run whose row nobody can read: its state, its waits and its inputs, and no news."""
+    key = {"tenant_id": tenant_id, "run_id": run_id}
+    if not _close_row(work, key, how, 0):
+        return False
+    settled = {"state": _INPUTS[how.state].value, "reason": how.reason, "now": clock.now()}
+    rows.SETTLE.run_with(work.connection, key | settled)
     return True
 
 
@@ -234,6 +252,34 @@ def follow(work: Work, settled: EffectSettled) -> None:
         settling.settle_late(work, principal, call, run)
 
 
+def _end_whole(work: Work, tenant_id: str, run_id: str, how: End) -> bool:
+    row = work.session.get_one(Run, (tenant_id, run_id), populate_existing=True)
+    return end(work, row, how.state, how.reason, how.public_error)
+
+
+def _end_unsettled(work: Work, tenant_id: str, run_id: str, how: End) -> bool:
+    row = work.session.get_one(Run, (tenant_id, run_id), populate_existing=True)
+    return close(work, row, how)
+
+
+def _close_row(work: Work, key: dict[str, str], end: End, active_ms: int) -> bool:
+    now = clock.now()
+    ended = _END.run(
+        work.connection,
+        **key,
+        state=end.state.value,
+        reason=end.reason[:64] if end.reason else None,
+        public_error=end.public_error[:1_000] if end.public_error else None,
+        active_ms=active_ms,
+        now=now,
+    )
+    if ended.rowcount != 1:
+        return False
+    _CLOSE_WAITS.run(work.connection, **key, now=now)
+    _ABANDON.run(work.connection, **key, now=now)
+    return True
+
+
 def _is_waited_for(work: Work, claim: Claim, waits: Suspended) -> bool:
     """Whether the same wait is open already, of a run that was woken for nothing."""
     found = _PAUSED_FOR.run(
@@ -262,10 +308,10 @@ def _settle_calls(work: Work, claim: Claim, state: RunState) -> None:
     if batch is None:
         return
     answered, seq = script.answered(), script.next_seq
-    rows = {row.id: row for row in records.of_run(work.session, claim.tenant_id, claim.run_id)}
+    known = {row.id: row for row in records.of_run(work.session, claim.tenant_id, claim.run_id)}
     words = STOPPED if state == RunState.CANCELED else OVER
     for call in batch.calls:
-        row = rows.get(call.id)
+        row = known.get(call.id)
         if call.id in answered or (row and settling.is_dispatched(work.session, principal, row)):
             continue
         if records.settle(work, claim, call, NotStarted(words), seq) is not None:

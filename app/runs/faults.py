@@ -45,7 +45,7 @@ def internal(call: Prepared, fault: Exception) -> Refused:
 
 
 def _diagnostic(call: Prepared, fault: Exception) -> str:
-    log.error("tool_failed", tool=call.call.tool, call=call.call.id, exc_info=fault)
+    log.error("tool_failed", tool=call.call.tool, call_id=call.call.id, exc_info=fault)
     return "".join(traceback.format_exception(fault))
 
 

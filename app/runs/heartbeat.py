@@ -7,12 +7,16 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from app.kernel import db
 from app.kernel.db import Work
+from app.kernel.due import Due, part
 from app.runs import rows
 from app.runs.claiming import LEASE_S
 from app.runs.errors import Cancelled, LeaseLost
 from app.runs.lease import Claim
 from app.runs.session import RunSession
+
+_LEASES = Due("lease", longest_s=1.0)  # one that can be kept must not wait for its end
 
 
 class Leaving(LeaseLost):
@@ -65,6 +69,21 @@ class Hands:
         """Let nothing more begin in any of them."""
         for held in list(self.held.values()):
             held.end(why)
+
+
+async def beat_all(
+    claims: Sequence[Claim], lease_s: float = LEASE_S
+) -> dict[str, Cancelled | LeaseLost]:
+    """`beat` for all; a lease that cannot be extended costs no other."""
+    try:
+        return await db.transaction(beat, claims, lease_s)
+    except Exception as fault:  # noqa: BLE001 - each by itself says what it was
+        part("lease", fault)
+    ending: dict[str, Cancelled | LeaseLost] = {}
+    for claim in claims:
+        with _LEASES.trying((claim.tenant_id, claim.run_id)):
+            ending |= await db.transaction(beat, [claim], lease_s)
+    return ending
 
 
 def beat(

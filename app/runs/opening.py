@@ -11,6 +11,7 @@ from sqlmodel import Session
 
 from app.kernel import clock, db, ids, json
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.runs import authority, gates, rows, told
 from app.runs.authority import Chain, Mandate
 from app.runs.gates import Held
@@ -23,14 +24,17 @@ LOOKED_AT = 20  # queued inputs of a lane in one go
 PEERS_A_DAY = 20  # runs for one outside peer whom nobody knows
 DAY = timedelta(days=1)
 NOT_TAKEN = "not_taken"
+_DUE = Due("lane")
 TRIES = (timedelta(0), timedelta(seconds=5), timedelta(seconds=30))  # until a run is opened anew
 
 
 async def open_due() -> int:
     """Open a run in each lane that needs one; returns how many were opened."""
     opened = 0
-    for tenant_id, lane_id in await db.read(_openable):
-        opened += await db.transaction(open_lane, tenant_id, lane_id)
+    for key in _DUE.ready(await db.read(_openable, _DUE.resting)):
+        with _DUE.trying(key):
+            unit = give_up if _DUE.is_hopeless(key) else open_lane
+            opened += await db.transaction(unit, *key)
     return opened
 
 
@@ -50,6 +54,16 @@ def open_lane(work: Work, tenant_id: str, lane_id: str) -> bool:
         if tries.number < len(TRIES):
             _open(work, lane, queued, tries.number)
             return True
+        gates.drop(work, lane, queued, NOT_TAKEN)
+    return False
+
+
+def give_up(work: Work, tenant_id: str, lane_id: str) -> bool:
+    """Drop the first input of a lane in which no run can be opened, and say so."""
+    lane = gates.lane(work, tenant_id, lane_id)
+    looked: dict[str, Any] = {"moment": clock.now(), "limit": 1}
+    key = {"tenant_id": tenant_id, "lane_id": lane_id}
+    for queued in rows.QUEUED.run_with(work.connection, key | looked):
         gates.drop(work, lane, queued, NOT_TAKEN)
     return False
 
@@ -122,6 +136,6 @@ def _too_many(work: Work, lane: Any) -> Held | None:
     return Held(Hold.QUOTA, clock.now() + gates.HOUR)
 
 
-def _openable(session: Session) -> list[tuple[str, str]]:
-    found = rows.OPENABLE.run(session.connection(), moment=clock.now(), limit=LANES)
+def _openable(session: Session, more: int = 0) -> list[tuple[str, str]]:
+    found = rows.OPENABLE.run(session.connection(), moment=clock.now(), limit=LANES + more)
     return [(row.tenant_id, row.lane_id) for row in found]

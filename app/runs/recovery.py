@@ -12,11 +12,11 @@ from sqlmodel import Session
 
 from app.kernel import db
 from app.kernel.db import Work
+from app.kernel.due import Due, is_away
 from app.runs import claiming, ending, rows
 from app.runs.ending import End
 from app.runs.run_models import Run
 from app.runs.states import RunState
-from app.runs.writing import PASSING
 
 log = structlog.get_logger(__name__)
 
@@ -24,26 +24,37 @@ TAKEOVERS = 3
 CRASH_LOOP = "crash_loop"
 AT_ONCE = 100
 
+_DUE = Due("run")
+_GIVEN_UP = End(state=RunState.INTERRUPTED, reason=CRASH_LOOP)
+
 
 async def recover_due(own: Collection[tuple[str, str]]) -> int:
     """Queue the runs nobody works on any more; `own` are those this process executes."""
     recovered = 0
-    for found in await db.read(_expired):
-        if (found.tenant_id, found.id) not in own:
-            recovered += await _recovered(found)
+    for found in await db.read(_expired, _DUE.resting + len(own)):
+        key = (found.tenant_id, found.id)
+        if key in own or _DUE.rests(key):
+            continue
+        with _DUE.trying(key):
+            recovered += await _recovered(found, is_hopeless=_DUE.is_hopeless(key))
     return recovered
 
 
-async def _recovered(found: Any) -> bool:
-    """Whether it was recovered; one that cannot be keeps nobody from the others."""
-    for unit in (recover, give_up):
+async def _recovered(found: Any, *, is_hopeless: bool) -> bool:
+    """Whether it was; one that can never be has an end, with as much of it as can be written."""
+    ways = [recover]
+    if is_hopeless or found.takeovers >= TAKEOVERS:
+        ways.append(give_up)
+    if is_hopeless:
+        ways.append(abandon)
+    for unit in ways[:-1]:
         try:
             return await db.transaction(unit, found)
-        except PASSING:
-            raise
         except Exception as fault:
-            log.exception("not_recovered", run=found.id, exc_info=fault)
-    return False
+            if is_away(fault):
+                raise
+            log.exception("not_recovered", run_id=found.id, exc_info=fault)
+    return await db.transaction(ways[-1], found)
 
 
 def recover(work: Work, found: Any) -> bool:
@@ -59,16 +70,23 @@ def recover(work: Work, found: Any) -> bool:
 
 
 def give_up(work: Work, found: Any) -> bool:
-    """End one that was taken over too often, though nobody can say what its last calls came to."""
+    """End one, though nobody can say what its last calls came to."""
     key = {"tenant_id": found.tenant_id, "run_id": found.id, "token": found.claim_token}
-    if found.takeovers < TAKEOVERS or rows.RECOVER.run(work.connection, **key).first() is None:
+    if rows.RECOVER.run(work.connection, **key).first() is None:
         return False
-    crash_loop = End(state=RunState.INTERRUPTED, reason=CRASH_LOOP)
-    return ending.close(work, _row(work.session, found), crash_loop)
+    return ending.close(work, _row(work.session, found), _GIVEN_UP)
 
 
-def _expired(session: Session) -> list[Any]:
-    return list(rows.EXPIRED.run(session.connection(), limit=AT_ONCE))
+def abandon(work: Work, found: Any) -> bool:
+    """End one whose very row nobody can read."""
+    key = {"tenant_id": found.tenant_id, "run_id": found.id, "token": found.claim_token}
+    if rows.RECOVER.run(work.connection, **key).first() is None:
+        return False
+    return ending.end_bare(work, found.tenant_id, found.id, _GIVEN_UP)
+
+
+def _expired(session: Session, more: int = 0) -> list[Any]:
+    return list(rows.EXPIRED.run(session.connection(), limit=AT_ONCE + more))
 
 
 def _row(session: Session, found: Any) -> Run:

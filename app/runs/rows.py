@@ -118,10 +118,13 @@ OPENABLE = Prepared(
     "GROUP BY i.tenant_id, i.lane_id ORDER BY min(i.log_seq) LIMIT :limit"
 )
 WAKEABLE = Prepared(f"SELECT w.tenant_id, w.id {_WAKEABLE} ORDER BY w.opened_at LIMIT :limit")
-HOLD_BEHIND_A_BATCH = Prepared(
-    "UPDATE run_input AS i SET hold = 'approval' "
-    f"WHERE {_BEHIND_A_BATCH} RETURNING tenant_id, id, lane_id, message_id, state, "
-    "hold, run_id"
+_HOLD_BEHIND = f"UPDATE run_input AS i SET hold = 'approval' WHERE {_BEHIND_A_BATCH}"
+_HELD = " RETURNING tenant_id, id, lane_id, message_id, state, hold, run_id"
+HOLD_BEHIND_A_BATCH = Prepared(_HOLD_BEHIND + _HELD)
+HOLD_ONE_BEHIND = Prepared(_HOLD_BEHIND + " AND i.tenant_id = :tenant_id AND i.id = :id" + _HELD)
+BEHIND_A_BATCH = Prepared(
+    f"SELECT i.tenant_id, i.id FROM run_input i WHERE {_BEHIND_A_BATCH} "
+    "ORDER BY i.log_seq LIMIT :limit"
 )
 
 # --- hearing -----------------------------------------------------------------------------------
@@ -373,19 +376,29 @@ _OF_RELEASE = (  # what is published now: the snapshot of the run is made after 
     "(SELECT {} FROM agent_release v WHERE v.tenant_id = r.tenant_id "
     "AND v.agent_id = r.agent_id ORDER BY v.number DESC LIMIT 1)"
 )
+# what is no number is no limit of its own: one release that cannot be read must not stop all claims
+_LIMIT_SQLITE = (
+    "CASE WHEN NOT json_valid(v.content) THEN NULL "
+    "WHEN json_type(v.content, '$.limits.{0}') = 'integer' "
+    "THEN json_extract(v.content, '$.limits.{0}') END"
+)
+_LIMIT_POSTGRESQL = (
+    "CASE WHEN v.content -> 'limits' ->> '{0}' ~ '^[0-9]{{1,9}}$' "
+    "THEN (v.content -> 'limits' ->> '{0}')::int END"
+)
 _CLAIM_SQLITE = Prepared(
     _CLAIM.format(
         until=":until",
-        agent_limit=_OF_RELEASE.format("json_extract(v.content, '$.limits.concurrent')"),
-        user_limit=_OF_RELEASE.format("json_extract(v.content, '$.limits.concurrent_per_user')"),
+        agent_limit=_OF_RELEASE.format(_LIMIT_SQLITE.format("concurrent")),
+        user_limit=_OF_RELEASE.format(_LIMIT_SQLITE.format("concurrent_per_user")),
         skipping="",
     )
 )
 _CLAIM_POSTGRESQL = Prepared(
     _CLAIM.format(
         until="clock_timestamp() + :lease_s * interval '1 second'",
-        agent_limit=_OF_RELEASE.format("(v.content -> 'limits' ->> 'concurrent')::int"),
-        user_limit=_OF_RELEASE.format("(v.content -> 'limits' ->> 'concurrent_per_user')::int"),
+        agent_limit=_OF_RELEASE.format(_LIMIT_POSTGRESQL.format("concurrent")),
+        user_limit=_OF_RELEASE.format(_LIMIT_POSTGRESQL.format("concurrent_per_user")),
         skipping=" FOR UPDATE OF r SKIP LOCKED",
     )
 )
@@ -446,6 +459,7 @@ WAKE = Prepared(
     "UPDATE run SET state = 'queued', queued_at = :now, version = version + 1 "
     "WHERE tenant_id = :tenant_id AND id = :run_id AND state = 'suspended' RETURNING id"
 )
+RUN_OF_WAIT = Prepared("SELECT run_id FROM run_wait WHERE tenant_id = :tenant_id AND id = :id")
 FOLLOW_APPROVAL = Prepared(
     "UPDATE run_wait SET ref = :successor WHERE tenant_id = :tenant_id "
     "AND id = :id AND satisfied_at IS NULL"
@@ -476,6 +490,10 @@ RESOLVE = Prepared(
 MOVE_SCHEDULE = Prepared(
     "UPDATE agent_schedule SET next_at = :next_at, last_at = :now, run_count = :number, "
     "version = version + 1 WHERE tenant_id = :tenant_id AND id = :id AND version = :version"
+)
+REST_SCHEDULE = Prepared(
+    "UPDATE agent_schedule SET paused_at = :now, version = version + 1 "
+    "WHERE tenant_id = :tenant_id AND id = :id AND paused_at IS NULL"
 )
 
 # --- standing ----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from app.commands.external import EffectSettled
 from app.identity.facts import AccessChanged
 from app.kernel import clock, db, events, ids, settings
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.events import Event
 from app.runs import (
     claiming,
@@ -74,6 +75,7 @@ class Scheduler:
         self._tasks: list[asyncio.Task[None]] = []
         self._ends: list[Callable[[], None]] = []
         self._is_ending = False
+        self._stages = Due("stage", longest_s=LOOK_S)
 
     def start(self) -> None:
         """Look now, and whenever there is news."""
@@ -101,20 +103,20 @@ class Scheduler:
 
     async def tick(self) -> None:
         """One look at everything; what is not due costs nothing."""
-        await self._deliver()
+        await self._look("delivering", self._deliver)
         due = await db.read(_due)
         if due.scheduling:
-            await schedules.fire_due()
+            await self._look("scheduling", schedules.fire_due)
         if due.opening:
-            await opening.open_due()
+            await self._look("opening", opening.open_due)
         if due.holding:
-            await db.transaction(waking.hold_inputs)
+            await self._look("holding", waking.hold_due)
         if due.waking:
-            await waking.wake_due()
+            await self._look("waking", waking.wake_due)
         if due.recovering:
-            await recovery.recover_due(heartbeat.own_runs(self.hands))
+            await self._look("recovering", self._recover)
         if due.claiming or due.opening or due.waking or due.recovering or due.scheduling:
-            await self._claim()
+            await self._look("claiming", self._claim)
 
     async def drain(self) -> None:
         """Look, and execute what is there, until nothing is due any more; for those who wait."""
@@ -128,7 +130,7 @@ class Scheduler:
     async def beat(self) -> None:
         """Extend the leases of what is in hand, and end what was stopped or taken over."""
         if claims := self.hands.claims:
-            ending_ = await db.transaction(heartbeat.beat, claims, self._lease_s)
+            ending_ = await heartbeat.beat_all(claims, self._lease_s)
             heartbeat.heard(self.hands, ending_)
 
     def _hear(self, loop: asyncio.AbstractEventLoop, event: Event) -> None:
@@ -171,7 +173,16 @@ class Scheduler:
             stopping.add(self._stopping.pop())
         claims = [claim for claim in self.hands.claims if claim.run_id in stopping]
         if claims:
-            heartbeat.heard(self.hands, await db.transaction(heartbeat.beat, claims, self._lease_s))
+            heartbeat.heard(self.hands, await heartbeat.beat_all(claims, self._lease_s))
+
+    async def _look(self, stage: str, look: Callable[[], Awaitable[object]]) -> None:
+        """One stage; what breaks it breaks none of the others."""
+        for key in self._stages.ready([("", stage)]):
+            with self._stages.trying(key):
+                await look()
+
+    async def _recover(self) -> int:
+        return await recovery.recover_due(heartbeat.own_runs(self.hands))
 
     async def _deliver(self) -> None:
         if clock.monotonic_s() >= self._sweep_at_s:
@@ -185,7 +196,7 @@ class Scheduler:
         room = self._at_once - len(self.hands.held)
         if room <= 0 or self._is_ending:
             return
-        for claim in await db.transaction(claiming.claim, self.process, room, self._lease_s):
+        for claim in await claiming.claim_due(self.process, room, self._lease_s):
             held = self.hands.take(claim)
             held.task = asyncio.create_task(self._run(held))
 
@@ -193,7 +204,7 @@ class Scheduler:
         try:
             await self._execute(held.claim, held.began)
         except Exception:  # its lease runs out, and recovery counts it
-            log.exception("worker_failed", run=held.claim.run_id)
+            log.exception("worker_failed", run_id=held.claim.run_id)
         finally:
             if not self._is_ending:
                 self.hands.drop(held.claim)
@@ -212,7 +223,7 @@ class Scheduler:
             try:
                 await db.transaction(_give_back, held.claim, held.session)
             except Exception:  # its lease runs out; that of the next one need not
-                log.exception("not_given_back", run=held.claim.run_id)
+                log.exception("not_given_back", run_id=held.claim.run_id)
             self.hands.drop(held.claim)
 
 

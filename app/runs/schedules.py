@@ -5,7 +5,6 @@ What a rule may say is in `schedule_rules`. What was missed happens once, not of
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from zoneinfo import ZoneInfoNotFoundError
 
 from sqlmodel import Session, col, func, select
@@ -16,6 +15,7 @@ from app.identity.models import Agent, AgentStatus, User, UserStatus
 from app.identity.principal import Principal
 from app.kernel import clock, db, ids
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.errors import FieldError, Invalid, NotFound
 from app.kernel.i18n import N_
 from app.runs import authority, opening, rows
@@ -26,6 +26,8 @@ from app.runs.states import RunKind
 AT_ONCE = 50
 AT_MOST = 20  # schedules of one person with one agent
 INSTRUCTION_LENGTH = 4_000
+
+_DUE = Due("agent_schedule")
 
 
 def create(
@@ -108,8 +110,10 @@ def of_user(session: Session, person: Principal) -> Sequence[AgentSchedule]:
 async def fire_due() -> int:
     """Open the runs whose time has come; returns how many."""
     fired = 0
-    for tenant_id, schedule_id in await db.read(_due):
-        fired += await db.transaction(fire, tenant_id, schedule_id)
+    for key in _DUE.ready(await db.read(_due, _DUE.resting)):
+        with _DUE.trying(key):
+            unit = give_up if _DUE.is_hopeless(key) else fire
+            fired += await db.transaction(unit, *key)
     return fired
 
 
@@ -138,6 +142,13 @@ def fire(work: Work, tenant_id: str, schedule_id: str) -> bool:
     if run is not None:
         opening.start(work, run)
     return run is not None
+
+
+def give_up(work: Work, tenant_id: str, schedule_id: str) -> bool:
+    """Let a schedule rest that cannot fire: the person sees it, and may set it up anew."""
+    key = {"tenant_id": tenant_id, "id": schedule_id}
+    rows.REST_SCHEDULE.run(work.connection, now=clock.now(), **key)
+    return False
 
 
 def _run(work: Work, schedule: AgentSchedule, number: int, now: datetime) -> Run | None:
@@ -200,11 +211,11 @@ def _first(rule: str, zone: str, now: datetime) -> datetime:
         raise Invalid(FieldError("zone", N_("There is no such time zone."))) from fault
 
 
-def _due(session: Session) -> list[Any]:
+def _due(session: Session, more: int = 0) -> list[tuple[str, str]]:
     query = (
         select(AgentSchedule.tenant_id, AgentSchedule.id)
         .where(col(AgentSchedule.next_at) <= clock.now(), col(AgentSchedule.paused_at).is_(None))
         .order_by(col(AgentSchedule.next_at))
-        .limit(AT_ONCE)
+        .limit(AT_ONCE + more)
     )
     return list(session.exec(query))

@@ -6,6 +6,7 @@ answer; `false`, `0`, `""` and null are answers (RUN-60).
 
 from typing import Any
 
+from sqlalchemy import Connection
 from sqlmodel import Session
 
 from app.commands import approval_closing
@@ -13,22 +14,41 @@ from app.commands.approval_models import Approval, ApprovalState
 from app.commands.outbox_models import EffectState, ExternalEffect
 from app.kernel import clock, db
 from app.kernel.db import Work
-from app.runs import claiming, gates, lanes, rows
+from app.kernel.due import Due
+from app.runs import claiming, ending, gates, lanes, rows
+from app.runs.ending import End
 from app.runs.run_models import Run, RunWait, ToolCall
 from app.runs.states import LIVE_RUNS, CallState, Hold, RunState, WaitKind
+from app.runs.writing import INTERNAL
 
 AT_ONCE = 100
 LOOKED_AT = 20  # queued inputs of a lane
 TIMEOUT, DUE, RESUMED, GONE = "timeout", "due", "resumed", "gone"
 _PENDING = {EffectState.WAITING, EffectState.STARTED}
+_WAITS, _HELD = Due("run_wait"), Due("run_input")
 
 
 async def wake_due() -> int:
     """Queue the runs whose waits came true; returns how many."""
     woken = 0
-    for tenant_id, wait_id in await db.read(_wakeable):
-        woken += await db.transaction(wake, tenant_id, wait_id)
+    for key in _WAITS.ready(await db.read(_wakeable, _WAITS.resting)):
+        with _WAITS.trying(key):
+            way = give_up if _WAITS.is_hopeless(key) else _woken
+            woken += await way(*key)
     return woken
+
+
+async def _woken(tenant_id: str, wait_id: str) -> bool:
+    return await db.transaction(wake, tenant_id, wait_id)
+
+
+async def give_up(tenant_id: str, wait_id: str) -> bool:
+    """End a run that can never be woken: those who wait for it hear that it failed."""
+    run_id = await db.look(_run_of, tenant_id, wait_id)
+    if run_id is not None:
+        failed = End(state=RunState.FAILED, reason="internal", public_error=INTERNAL)
+        await ending.give_up(tenant_id, run_id, failed)
+    return False
 
 
 def wake(work: Work, tenant_id: str, wait_id: str) -> bool:
@@ -56,9 +76,19 @@ def satisfy(work: Work, wait: RunWait, answer: Any) -> bool:
     return True
 
 
-def hold_inputs(work: Work, /) -> int:
+async def hold_due() -> int:
+    """Let messages behind open batches say that they wait for them; returns how many."""
+    return await _HELD.together(hold_inputs, _behind_a_batch)
+
+
+def hold_inputs(work: Work, only: tuple[str, ...] | None = None, /) -> int:
     """Let messages behind an open batch say that they wait for it (RUN-73); returns how many."""
-    held = rows.HOLD_BEHIND_A_BATCH.run(work.connection).all()
+    if only is None:
+        held = rows.HOLD_BEHIND_A_BATCH.run(work.connection).all()
+    else:
+        tenant_id, input_id = only
+        one = rows.HOLD_ONE_BEHIND.run(work.connection, tenant_id=tenant_id, id=input_id)
+        held = one.all()
     for row in held:
         lanes.tell(work, [row], lanes.watcher_of(work, row.tenant_id, row.lane_id))
     return len(held)
@@ -166,6 +196,17 @@ _ANSWERS = {
 }
 
 
-def _wakeable(session: Session) -> list[tuple[str, str]]:
-    found = rows.WAKEABLE.run(session.connection(), moment=clock.now(), limit=AT_ONCE)
+def _wakeable(session: Session, more: int = 0) -> list[tuple[str, str]]:
+    limit = AT_ONCE + more
+    found = rows.WAKEABLE.run(session.connection(), moment=clock.now(), limit=limit)
     return [(row.tenant_id, row.id) for row in found]
+
+
+def _behind_a_batch(session: Session, more: int = 0) -> list[tuple[str, str]]:
+    found = rows.BEHIND_A_BATCH.run(session.connection(), limit=AT_ONCE + more)
+    return [(row.tenant_id, row.id) for row in found]
+
+
+def _run_of(connection: Connection, tenant_id: str, wait_id: str) -> str | None:
+    found: str | None = rows.RUN_OF_WAIT.run(connection, tenant_id=tenant_id, id=wait_id).scalar()
+    return found

@@ -47,16 +47,16 @@ async def execute(claim: Claim, started: Started = lambda _run: None) -> None:
     except Leaving:  # this process shuts down, and the stage at hand is over
         await _surely(_give_back(claim, run, _queued))
     except LeaseLost:
-        log.info("lease_lost", run=claim.run_id)
+        log.info("lease_lost", run_id=claim.run_id)
         await _surely(_keep_what_is_over(run))
     except asyncio.CancelledError:  # this process shuts down, and waits no longer
         await _surely(_give_back(claim, run, _queued))
         raise
     except PASSING as fault:
-        log.exception("store_failed", run=claim.run_id, exc_info=fault)
+        log.exception("store_failed", run_id=claim.run_id, exc_info=fault)
         await _surely(_give_back(claim, run, _queued_for_later, PAUSES_S))
     except (DBAPIError, UnreadableCheckpoint) as fault:
-        log.exception("store_refused", run=claim.run_id, exc_info=fault)
+        log.exception("store_refused", run_id=claim.run_id, exc_info=fault)
         await _surely(_give_back(claim, run, _taken_over, PAUSES_S))
     except Exception as fault:  # noqa: BLE001 - whatever it was, the run has an end
         await _surely(_end(claim, run, fault))
@@ -81,7 +81,7 @@ async def _until_stopped(
         if isinstance(run.stopped, Cancelled):
             await asyncio.wait({execution}, timeout=STOP_GRACE_S)
             if not execution.done():
-                log.warning("stop_forced", run=run.claim.run_id)
+                log.warning("stop_forced", run_id=run.claim.run_id)
                 execution.add_done_callback(_left_behind)
                 raise run.stopped
         return await execution
@@ -127,10 +127,10 @@ async def _end(claim: Claim, run: RunSession | None, fault: Exception) -> None:
     except LeaseLost:
         raise
     except PASSING as away:
-        log.exception("end_not_stored", run=claim.run_id, exc_info=away)
+        log.exception("end_not_stored", run_id=claim.run_id, exc_info=away)
         await _give_back(claim, run, _queued_for_later, PAUSES_S)
     except Exception as refused:
-        log.exception("end_refused", run=claim.run_id, exc_info=refused)
+        log.exception("end_refused", run_id=claim.run_id, exc_info=refused)
         await _give_back(claim, run, _taken_over, PAUSES_S)
 
 
@@ -146,7 +146,7 @@ async def _give_back(
         try:
             await _given_back(claim, run, how)
         except PASSING as away:
-            log.warning("not_given_back", run=claim.run_id, fault=type(away).__name__)
+            log.warning("not_given_back", run_id=claim.run_id, fault=type(away).__name__)
             fault = away
         else:
             return

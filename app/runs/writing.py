@@ -114,7 +114,7 @@ def forget(run: RunSession, why: Exception) -> None:
     names = [getattr(each.unit, "__qualname__", repr(each.unit)) for each in run.unwritten]
     run.unwritten.clear()
     if names:
-        log.error("never_written", run=run.claim.run_id, units=names, exc_info=why)
+        log.error("never_written", run_id=run.claim.run_id, units=names, exc_info=why)
 
 
 async def _with_what_waits(run: RunSession, last: Unwritten) -> Any:

@@ -148,7 +148,7 @@ async def test_what_cannot_be_written_goes_with_what_came_after_it_and_is_named(
     assert isinstance(raised.value.__cause__, Broken)
     assert notes(desks) == ["first", "the end"]
     (told,) = [each for each in logged if each["event"] == "never_written"]
-    assert (told["run"], told["units"]) == (run.claim.run_id, ["breaks", "note"])
+    assert (told["run_id"], told["units"]) == (run.claim.run_id, ["breaks", "note"])
 
 
 @pytest.mark.requirement("RUN-88", "RUN-52")

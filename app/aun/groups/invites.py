@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, func, select
 
 from app.aun import queries
@@ -14,8 +15,12 @@ from app.aun.groups.membership import Inside
 from app.aun.groups.refusals import AlreadyMember, InviteEnded, NoInvite, RoleNeeded
 from app.kernel import clock, ids
 from app.kernel.db import Work
+from app.kernel.due import Due
 
 LIVES = timedelta(days=7)
+AT_ONCE = 200  # in one transaction
+
+_DUE = Due("group_invite")
 
 
 def invite(work: Work, caller: Caller, found: Inside, aid: str) -> Invite:
@@ -134,19 +139,38 @@ def end_all(work: Work, group: Group) -> None:
         _end(work, found, InviteStatus.REVOKED)
 
 
-def expire(work: Work, limit: int = 200) -> int:
-    """Note which invitations ran out, and tell the invited; returns how many."""
-    query = (
-        select(Invite)
-        .where(Invite.status == InviteStatus.PENDING, Invite.expires_at <= clock.now())
-        .order_by(col(Invite.tenant_id), col(Invite.id))
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    found = work.session.exec(query).all()
+def sweep() -> int:
+    """Note which invitations ran out, and tell the invited; returns how many.
+
+    It waits for the database: for threads, not for a unit or the event loop.
+    """
+    ended = went = _DUE.together_now(expire, _over)
+    while went >= AT_ONCE:
+        went = _DUE.together_now(expire, _over)
+        ended += went
+    return ended
+
+
+def expire(work: Work, only: tuple[str, ...] | None = None) -> int:
+    """The next ones of them, or the one of a key."""
+    query = select(Invite).where(*_is_over())
+    if only is not None:
+        query = query.where(Invite.tenant_id == only[0], Invite.id == only[1])
+    query = query.order_by(col(Invite.tenant_id), col(Invite.id)).limit(AT_ONCE)
+    found = work.session.exec(query.with_for_update(skip_locked=True)).all()
     for each in found:
         _end(work, each, InviteStatus.EXPIRED)
     return len(found)
+
+
+def _over(session: Session, more: int) -> Sequence[tuple[str, str]]:
+    query = select(Invite.tenant_id, Invite.id).where(*_is_over())
+    ordered = query.order_by(col(Invite.tenant_id), col(Invite.id))
+    return session.exec(ordered.limit(AT_ONCE + more)).all()
+
+
+def _is_over() -> list[ColumnElement[bool]]:
+    return [col(Invite.status) == InviteStatus.PENDING, col(Invite.expires_at) <= clock.now()]
 
 
 def _pending(session: Session, group: Group, aid: str) -> Invite | None:

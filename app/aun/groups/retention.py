@@ -14,9 +14,12 @@ from app.aun.models import Identity, Message
 from app.aun.queries import HOSTED
 from app.kernel import clock, db
 from app.kernel.db import Work
+from app.kernel.due import Due
 
 KEPT = timedelta(days=30)
 AT_ONCE = 500  # messages forgotten in one unit
+
+_DUE = Due("group_retention")
 
 
 def sweep() -> int:
@@ -24,13 +27,13 @@ def sweep() -> int:
 
     It waits for the database: for threads, not for a unit or the event loop.
     """
-    while db.transact_now(invites.expire):
-        pass
+    invites.sweep()
     before = clock.now() - KEPT
     gone = 0
-    for tenant_id, group_id in db.read_now(_outside_only, before):
-        while forgotten := db.transact_now(_forget, tenant_id, group_id, before):
-            gone += forgotten
+    for key in _DUE.ready(db.read_now(_outside_only, before)):
+        with _DUE.trying(key):
+            while forgotten := db.transact_now(_forget, *key, before):
+                gone += forgotten
     return gone
 
 
