@@ -244,6 +244,28 @@ def settle(work: Work, message: Message, answer: Answer) -> None:
         _note(work, message, answer, now)
 
 
+def give_up(work: Work, message: Message) -> None:
+    """Let one wait for a person of which nobody can write down what came of it."""
+    held = message.delivery
+    _let_die(
+        work,
+        col(WebhookDelivery.tenant_id) == held.tenant_id,
+        col(WebhookDelivery.id) == held.id,
+        fault="not_settled",
+    )
+
+
+def lose_patience(work: Work, tenant_id: str, receiver_id: str) -> None:
+    """Let those wait for a person that nobody could even prepare for a day."""
+    _let_die(
+        work,
+        col(WebhookDelivery.tenant_id) == tenant_id,
+        col(WebhookDelivery.subscription_id) == receiver_id,
+        col(WebhookDelivery.waits_since) <= clock.now() - PATIENCE,
+        fault="not_prepared",
+    )
+
+
 def again(work: Work, receiver: WebhookSubscription, delivery_id: str | None) -> int:
     """Make deliveries wait for their turn once more; returns how many."""
     chosen = [
@@ -327,6 +349,12 @@ def _secrets(receiver: WebhookSubscription, now: datetime) -> tuple[str, ...]:
     if receiver.old_sealed and receiver.old_until and receiver.old_until > now:
         sealed.append(receiver.old_sealed)
     return tuple(signatures.unseal(each, receiver.tenant_id, receiver.id) for each in sealed)
+
+
+def _let_die(work: Work, *which: Any, fault: str) -> None:
+    values = {"state": Waiting.DEAD, "settled_at": clock.now(), "last_error": fault}
+    pending = col(WebhookDelivery.state) == Waiting.PENDING
+    work.connection.execute(update(WebhookDelivery).where(*which, pending).values(**values))
 
 
 def _note(work: Work, message: Message, answer: Answer, now: datetime) -> None:

@@ -33,6 +33,7 @@ from app.commands.stages import api_call, domain_event, governance_snapshot, web
 from app.commands.undelivered import CannotTell
 from app.kernel import clock, db, metrics, settings
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.prepared import Prepared
 
 log = structlog.get_logger(__name__)
@@ -43,6 +44,10 @@ GRACE_S = 3.0  # for what is on its way when the process ends
 BATCH = 50  # events in one transaction: calls that commit wait behind it
 EFFECTS_AT_ONCE = 8
 KEEP_DEAD = timedelta(days=30)
+
+_EVENTS, _SNAPSHOTS = Due("outbox_event"), Due("governance_snapshot")
+_RECEIVERS, _DELIVERIES = Due("webhook_receiver"), Due("webhook_delivery")
+_EFFECTS = Due("external_effect")
 
 Lane = Callable[[], Awaitable[bool]]  # sends until nothing is due; whether anything was
 
@@ -68,6 +73,10 @@ _DUE = Prepared(
 _DONE = Prepared(
     "UPDATE outbox_event SET state = 'done', done_at = :now, last_error = '' "
     "WHERE tenant_id = :tenant_id AND id = :id"
+)
+_GIVE_UP = Prepared(
+    "UPDATE outbox_event SET state = 'dead', attempts = attempts + 1, last_error = :last_error "
+    "WHERE tenant_id = :tenant_id AND id = :id AND state = 'pending'"
 )
 _FAILED = Prepared(
     "UPDATE outbox_event SET state = :state, attempts = attempts + 1, due_at = :due_at, "
@@ -134,43 +143,52 @@ class Dispatcher:
     async def _look(self, *, takes_snapshots: bool) -> bool:
         """Tell what is for our own tables, and begin to send the rest; whether it told anything."""
         found = False
-        while (due := await db.read(_due)).telling and await db.transaction(tell) > 0:
+        while (due := await db.read(_due)).telling and await _EVENTS.together(tell, _keys) > 0:
             found = True
         if takes_snapshots:  # nobody waits for them, and many together cost less
             self._snapshots_at = clock.monotonic_s() + LOOK_S
-            for tenant_id in await db.read(snapshots.behind):
-                while await db.transaction(_take_snapshots, tenant_id):
-                    found = True
+            for key in _SNAPSHOTS.ready((each,) for each in await db.read(snapshots.behind)):
+                with _SNAPSHOTS.trying(key):
+                    take = partial(_take_snapshots, one_by_one=_SNAPSHOTS.is_hopeless(key))
+                    while await db.transaction(take, *key):
+                        found = True
         for receiver in await db.read(deliveries.waiting_for) if due.sending else ():
-            self._begin(receiver, partial(_deliver_all, *receiver))
-        for effect in await db.read(external.due) if due.performing else ():
-            key = (effect.tenant_id, "effect", effect.call_id)
-            self._begin(key, partial(self._perform, effect))
+            self._begin(_RECEIVERS, receiver, partial(_deliver_all, *receiver))
+        for effect in await db.read(external.due, _EFFECTS.resting) if due.performing else ():
+            self._begin(_EFFECTS, effect, partial(self._perform, *effect))
         return found
 
-    def _begin(self, key: Hashable, run: Lane) -> None:
-        """Run a lane, unless it runs already."""
-        if key not in self._lanes:
-            task = self._lanes[key] = asyncio.create_task(_guarded(run))
-            task.add_done_callback(lambda _: self._end(key, task))
+    def _begin(self, kind: Due, key: tuple[str, str], run: Lane) -> None:
+        """Run a lane, unless it runs already, or failed a moment ago."""
+        lane = (kind, key)
+        if lane not in self._lanes and not kind.rests(key):
+            task = self._lanes[lane] = asyncio.create_task(_guarded(kind, key, run))
+            task.add_done_callback(lambda _: self._end(lane, task))
 
     def _end(self, key: Hashable, task: "asyncio.Task[bool]") -> None:
         self._lanes.pop(key, None)
         if not task.cancelled() and task.result():
             self._news.set()  # something may have come while the lane was about to end
 
-    async def _perform(self, effect: ExternalEffect) -> bool:
+    async def _perform(self, tenant_id: str, call_id: str) -> bool:
         async with self._effects:
-            await external.perform(effect, posting.post)
+            if _EFFECTS.is_hopeless((tenant_id, call_id)):
+                await db.transaction(external.give_up, tenant_id, call_id)
+            effect = await db.read(external.one, tenant_id, call_id)
+            if effect is not None:
+                await external.perform(effect, posting.post)
         return True
 
 
-def tell(work: Work, /) -> int:
+def tell(work: Work, only: tuple[str, ...] | None = None, /) -> int:
     """Tell the next things in the outbox, the first of each record; returns how many were at hand.
 
-    What fails is tried again later, and holds up its own record alone.
+    What fails is tried again later, and holds up its own record alone. With a key it is that one.
     """
-    heads = _heads(work.session)
+    if only is not None and _EVENTS.is_hopeless(only):  # nobody can even read it
+        key = {"tenant_id": only[0], "id": only[1]}
+        return _GIVE_UP.run(work.connection, last_error="unreadable", **key).rowcount
+    heads = _heads(work.session, only)
     known = webhooks.receivers_of(work.session, {event.tenant_id for event in heads})
     told_already = _tell_together(work, heads, known)
     for event in heads:
@@ -196,8 +214,17 @@ def _due(session: Session) -> Any:
     return _DUE.run(session.connection(), now=clock.now()).one()
 
 
-def _heads(session: Session) -> list[OutboxEvent]:
-    return list(session.exec(_next_heads(), params={"now": clock.now()}).all())
+def _heads(session: Session, only: tuple[str, ...] | None) -> list[OutboxEvent]:
+    query = _next_heads()
+    if only is not None:
+        query = query.where(OutboxEvent.tenant_id == only[0], OutboxEvent.id == only[1])
+    return list(session.exec(query, params={"now": clock.now()}).all())
+
+
+def _keys(session: Session, more: int) -> list[tuple[str, str]]:
+    keys = _due_heads().with_only_columns(col(OutboxEvent.tenant_id), col(OutboxEvent.id))
+    found = session.execute(keys.limit(BATCH + more), {"now": clock.now()})
+    return [(tenant_id, id) for tenant_id, id in found]
 
 
 _WHEN = OutboxEvent.__table__.c.due_at.type  # type: ignore[attr-defined]
@@ -205,6 +232,10 @@ _WHEN = OutboxEvent.__table__.c.due_at.type  # type: ignore[attr-defined]
 
 @cache  # building a statement costs more than asking it
 def _next_heads() -> SelectOfScalar[OutboxEvent]:
+    return _due_heads().limit(BATCH).with_for_update(skip_locked=True)
+
+
+def _due_heads() -> SelectOfScalar[OutboxEvent]:
     earlier = aliased(OutboxEvent)
     ahead = exists().where(
         col(earlier.tenant_id) == OutboxEvent.tenant_id,
@@ -221,8 +252,6 @@ def _next_heads() -> SelectOfScalar[OutboxEvent]:
             ~ahead,
         )
         .order_by(col(OutboxEvent.tenant_id), col(OutboxEvent.seq), col(OutboxEvent.place))
-        .limit(BATCH)
-        .with_for_update(skip_locked=True)
     )
 
 
@@ -272,17 +301,31 @@ def _fail(work: Work, key: dict[str, str], state: Waiting, event: OutboxEvent, r
     _FAILED.run(work.connection, state=state, due_at=due_at, last_error=reason[:200], **key)
 
 
-def _take_snapshots(work: Work, tenant_id: str) -> bool:
+def _take_snapshots(work: Work, tenant_id: str, *, one_by_one: bool = False) -> bool:
     """Take the next ones; whether the trail goes on after them."""
     batch = snapshots.entries(work, tenant_id)
+    take = _take_or_leave if one_by_one else governance_snapshot.run
     for entry in batch.written:
-        governance_snapshot.run(work, entry, batch.head)
+        take(work, entry, batch.head)
     return batch.goes_on
+
+
+def _take_or_leave(work: Work, entry: snapshots.Written, head: int) -> None:
+    """Take one, or go on without it where nobody ever can."""
+    try:
+        with work.connection.begin_nested():
+            governance_snapshot.run(work, entry, head)
+    except Exception as fault:
+        if isinstance(fault, DBAPIError) and db.may_pass(fault):
+            raise
+        log.exception("snapshot_left_out", tenant_id=entry.tenant_id, call_id=entry.call_id)
 
 
 async def _deliver_all(tenant_id: str, receiver_id: str) -> bool:
     """The lane of one receiver: until nothing is due for it; whether anything was."""
     has_sent = False
+    if _RECEIVERS.is_hopeless((tenant_id, receiver_id)):
+        await db.transaction(deliveries.lose_patience, tenant_id, receiver_id)
     async with deliveries.client() as client:
         while messages := await db.transaction(deliveries.claim, tenant_id, receiver_id):
             has_sent = True
@@ -293,17 +336,23 @@ async def _deliver_all(tenant_id: str, receiver_id: str) -> bool:
 
 
 async def _deliver(client: Any, message: deliveries.Message) -> None:
-    answer = await deliveries.send(client, message)
-    await db.transaction(deliveries.settle, message, answer)
+    key = (message.delivery.tenant_id, message.delivery.id)
+    with _DELIVERIES.trying(key):  # its lease runs out, and it is tried again
+        if _DELIVERIES.is_hopeless(key):
+            await db.transaction(deliveries.give_up, message)
+            return
+        answer = await deliveries.send(client, message)
+        await db.transaction(deliveries.settle, message, answer)
 
 
-async def _guarded(run: Lane) -> bool:
+async def _guarded(kind: Due, key: tuple[str, str], run: Lane) -> bool:
     try:
-        return await run()
-    except Exception:  # its lease runs out, and it is tried again
+        with kind.trying(key):  # its lease runs out, and it is tried again
+            return await run()
+    except Exception:  # the database is away
         log.exception("lane_failed")
         await asyncio.sleep(LOOK_S)
-        return False
+    return False
 
 
 def _tidy(work: Work, keep: timedelta) -> None:

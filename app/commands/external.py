@@ -21,6 +21,7 @@ from app.commands.models import CommandOutcome
 from app.commands.outbox_models import EffectState, ExternalEffect
 from app.kernel import clock, db, json, sealing
 from app.kernel.db import Work
+from app.kernel.due import is_away
 from app.kernel.events import Event
 from app.kernel.prepared import Prepared
 
@@ -31,6 +32,7 @@ log = structlog.get_logger(__name__)
 
 LEASE = timedelta(minutes=2)
 LIMIT_S = 60.0  # for one performance
+AT_ONCE = 50
 HIDDEN = "secret"
 
 _INSERT = Prepared(
@@ -55,6 +57,11 @@ _SETTLE = Prepared(
     "last_error = :last_error, settled_at = :now "
     "WHERE tenant_id = :tenant_id AND call_id = :call_id AND attempts = :attempts "
     "AND state = 'started'"
+)
+_GIVE_UP = Prepared(
+    "UPDATE external_effect SET state = 'unknown', leased_until = NULL, "
+    "last_error = :last_error, settled_at = :now "
+    "WHERE tenant_id = :tenant_id AND call_id = :call_id AND state IN ('waiting', 'started')"
 )
 
 
@@ -162,18 +169,18 @@ def unknown(session: Session, tenant_id: str, limit: int = 100) -> list[External
     return list(session.exec(query).all())
 
 
-def due(session: Session, limit: int = 50) -> list[ExternalEffect]:
-    """Effects whose time has come, and those whose performer was lost."""
+def due(session: Session, more: int = 0) -> list[tuple[str, str]]:
+    """Keys of effects whose time has come, and of those whose performer was lost."""
     now = clock.now()
     query = (
-        select(ExternalEffect)
+        select(ExternalEffect.tenant_id, ExternalEffect.call_id)
         .where(
             col(ExternalEffect.state).in_([EffectState.WAITING, EffectState.STARTED]),
             ExternalEffect.due_at <= now,
             col(ExternalEffect.leased_until).is_(None) | (col(ExternalEffect.leased_until) <= now),
         )
         .order_by(col(ExternalEffect.due_at))
-        .limit(limit)
+        .limit(AT_ONCE + more)
     )
     return list(session.exec(query).all())
 
@@ -187,9 +194,16 @@ async def perform(effect: ExternalEffect, otherwise: Performer) -> None:
     if not await db.transaction(_start, effect):
         return  # somebody else has it
     attempt = effect.attempts + 1
-    if was_started and not effect.is_idempotent:
+    if was_started and (not effect.is_idempotent or attempt > backoff.TRIES):
         lost = ExternalResult(outcome="unknown", reason="performer_lost")
-        await db.transaction(_settle, effect, attempt, lost)
+        await _write_down(effect, attempt, lost)
+        return
+    try:
+        data = _opened(effect)
+    except Exception:  # whatever is wrong with what was sealed will not change
+        log.exception("effect_unreadable", tenant_id=effect.tenant_id, call_id=effect.call_id)
+        outcome: Literal["failed", "unknown"] = "unknown" if effect.attempts else "failed"
+        await _write_down(effect, attempt, ExternalResult(outcome=outcome, reason="unreadable"))
         return
     request = ExternalRequest(
         tenant_id=effect.tenant_id,
@@ -199,14 +213,31 @@ async def perform(effect: ExternalEffect, otherwise: Performer) -> None:
         key=effect.call_id,
         is_idempotent=effect.is_idempotent,
         attempt=attempt,
-        data=_opened(effect),
+        data=data,
         user_id=effect.user_id,
     )
     result = await _perform(_performer(effect, otherwise), request)
     if result.may_retry and attempt < backoff.TRIES:
         await db.transaction(_again, effect, attempt, result)
     else:
+        await _write_down(effect, attempt, result)
+
+
+def give_up(work: Work, tenant_id: str, call_id: str) -> None:
+    """Let a person find out what came of an effect that nobody can take on, or put on record."""
+    key = {"tenant_id": tenant_id, "call_id": call_id}
+    _GIVE_UP.run(work.connection, last_error="given_up", now=clock.now(), **key)
+
+
+async def _write_down(effect: ExternalEffect, attempt: int, result: ExternalResult) -> None:
+    """Settle it; who hears of it may fail, and must not have it performed once more."""
+    try:
         await db.transaction(_settle, effect, attempt, result)
+    except Exception as fault:
+        if is_away(fault):
+            raise
+        log.exception("effect_not_told", tenant_id=effect.tenant_id, call_id=effect.call_id)
+        await db.transaction(_settle, effect, attempt, result, tells=False)
 
 
 def _performer(effect: ExternalEffect, otherwise: Performer) -> Performer:
@@ -250,7 +281,14 @@ def _again(work: Work, effect: ExternalEffect, attempt: int, result: ExternalRes
     )
 
 
-def _settle(work: Work, effect: ExternalEffect, attempt: int, result: ExternalResult) -> None:
+def _settle(
+    work: Work,
+    effect: ExternalEffect,
+    attempt: int,
+    result: ExternalResult,
+    *,
+    tells: bool = True,
+) -> None:
     settled = _SETTLE.run(
         work.connection,
         tenant_id=effect.tenant_id,
@@ -263,13 +301,15 @@ def _settle(work: Work, effect: ExternalEffect, attempt: int, result: ExternalRe
     )
     if settled.rowcount != 1:
         return  # its lease ran out meanwhile, and whoever took it wrote down what is known
-    put_on_record(work, effect, result)
+    if tells:
+        put_on_record(work, effect, result)
+    else:
+        _record(work, effect, result)
 
 
 def put_on_record(work: Work, effect: ExternalEffect, result: ExternalResult) -> None:
     """Say what came of an effect: in one more entry of its call, to repeats, and to who listens."""
-    if (first := ordered_by(work.session, effect)) is not None:
-        trail.append(work, _second_entry(first, result))
+    _record(work, effect, result)
     _answer_repeats(work, effect, result)
     work.announce(
         EffectSettled(
@@ -291,6 +331,11 @@ def ordered_by(session: Session, effect: ExternalEffect) -> AuditEntry | None:
         .order_by(col(AuditEntry.seq))
     )
     return session.exec(query).first()
+
+
+def _record(work: Work, effect: ExternalEffect, result: ExternalResult) -> None:
+    if (first := ordered_by(work.session, effect)) is not None:
+        trail.append(work, _second_entry(first, result))
 
 
 def _second_entry(first: AuditEntry, result: ExternalResult) -> NewEntry:

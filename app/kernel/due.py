@@ -159,6 +159,8 @@ def part(kind: str, fault: Exception) -> None:
 
 def is_away(fault: Exception) -> bool:
     """Whether the store is away, or has no room: not the fault of what was to be done."""
+    if isinstance(fault, ExceptionGroup):
+        return any(isinstance(each, Exception) and is_away(each) for each in fault.exceptions)
     if isinstance(fault, Busy):
         return db.is_sqlite()  # in PostgreSQL it is one row that somebody holds
     if isinstance(fault, OperationalError):  # SQLite: it could not read a value, malformed JSON
