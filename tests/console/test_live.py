@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -243,6 +244,41 @@ async def test_a_slow_reader_is_told_to_come_back(port: int, drawn: list[str]) -
         big = streams.Passing(AccessChanged(tenant_id="", ends=False, why=""), {}, 600 * 1024)
         opened._loop.call_soon_threadsafe(_offer, opened, big, big)
         assert [frame.name for frame in await client.rest()] == ["overflow"]
+
+
+@pytest.mark.requirement("UI-41")
+async def test_whose_rows_are_drawn_too_slowly_is_told_to_come_back(
+    port: int, drawn: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, draw = threading.Event(), drawing._rendered
+
+    def slow(*arguments: Any) -> str:
+        assert goes_on.wait(30)
+        return draw(*arguments)
+
+    monkeypatch.setattr(drawing, "_rendered", slow)
+    alice = streaming.person("alice")
+    async with connected(port, alice) as client:
+        goes_on.set()
+        await asyncio.to_thread(streaming.log, alice.tenant_id, "live")
+        assert (await client.until("message")).id
+        goes_on.clear()
+        (opened,) = streams.of_process().matching(lambda _: True)
+        await asyncio.to_thread(db.transact_now, _log_many, alice, 3 * streams.BUFFER)
+        async with asyncio.timeout(30):
+            while not opened.is_overflown:  # noqa: ASYNC110 - it tells nobody
+                await asyncio.sleep(0.01)
+        goes_on.set()
+        frames = await client.rest()
+    assert frames[-1].name == "overflow"
+    assert 0 < len(frames) - 1 < 2 * streams.BUFFER
+    places = [int(frame.id.rpartition(":")[2]) for frame in frames[:-1]]
+    assert places == sorted(places), "who comes back misses nothing"
+
+
+def _log_many(work: Work, who: SignedIn, number: int) -> None:
+    for each in range(number):
+        event_log.append(work, who.tenant_id, kind=KIND, subject=str(each), data={})
 
 
 @pytest.mark.requirement("CON-6")

@@ -48,26 +48,40 @@ async def frames(
         with closing(Waiting(draw, following.stream.wake)) as waiting:
             async for batch in following.batches():
                 waiting.add(batch)
-                chunk = b""
-                for item, drawn in waiting.take():
-                    if drawn and await following.may_tell(item):
-                        chunk += drawn
-                    if len(chunk) >= CHUNK:
-                        yield chunk
-                        chunk = b""
-                if chunk or following.is_due:
-                    yield chunk or HEARTBEAT
-                    following.has_spoken()
-                elif not batch and not waiting and clock.monotonic_s() >= ends_at_s:
-                    return
-                if len(waiting) >= BUFFER:
-                    await waiting.first()
+                is_more = True
+                while is_more:
+                    chunk = await _chunk(following, waiting)
+                    if chunk or following.is_due:
+                        yield chunk or HEARTBEAT
+                        following.has_spoken()
+                    elif not batch and not waiting and clock.monotonic_s() >= ends_at_s:
+                        return
+                    is_more = len(chunk) >= CHUNK or await _is_full(waiting)
         if following.stream.is_left:
             return
         is_slow = following.stream.is_overflown and not following.stream.is_ended
         yield drawing.frame(None, "overflow" if is_slow else "signed-out", "1")
     finally:
         await attendance.go(following.principal, place)
+
+
+async def _chunk(following: Following, waiting: Waiting) -> bytes:
+    """What can be sent now, as far as it is sent together."""
+    chunk = b""
+    for item, drawn in waiting.take():
+        if drawn and await following.may_tell(item):
+            chunk += drawn
+        if len(chunk) >= CHUNK:
+            break
+    return chunk
+
+
+async def _is_full(waiting: Waiting) -> bool:
+    """Whether nothing more may join what waits; then the first of it is drawn by now."""
+    if len(waiting) < BUFFER:
+        return False
+    await waiting.first()
+    return True
 
 
 def _drawn(
