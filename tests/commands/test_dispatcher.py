@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 import pytest
+from sqlmodel import Session
+from structlog.testing import capture_logs
 
-from app.commands import backoff, deliveries, dispatcher, outbox, webhooks
+from app.commands import backoff, deliveries, dispatcher, outbox, snapshots, webhooks
 from app.commands.dispatcher import Dispatcher
-from app.commands.outbox_models import OutboxEvent, Waiting
-from app.commands.stages import domain_event
-from app.kernel import db
+from app.commands.outbox_models import OutboxEvent, Waiting, WebhookSubscription
+from app.commands.stages import domain_event, governance_snapshot
+from app.kernel import db, due
+from app.kernel.db import Work
 from tests.clock import Clock
 from tests.commands.telling import Telling
 from tests.packs.expenses.desk import Desk
@@ -249,3 +252,117 @@ async def test_a_receiver_that_is_away_for_a_day_is_given_up_and_seen(
     )
     await telling.tell()
     assert receiver.types == [CREATED]
+
+
+@pytest.mark.requirement("CMD-24", "CMD-F26")
+async def test_a_receiver_whose_secret_cannot_be_read_holds_up_no_other_and_rests(
+    clock: Clock, telling: Telling, receiver: Receiver
+) -> None:
+    broken, _ = telling.subscribe(receiver)
+    other, _ = telling.subscribe(receiver)
+    db.transact_now(_seal, broken, b"broken")
+    await telling.desk.draft("alice")
+
+    with capture_logs() as logged:
+        for _ in range(5):
+            await telling.tell()
+
+    assert len(receiver.received) == 1
+    assert {each.subscription_id: each.state for each in telling.deliveries()} == {
+        broken.id: Waiting.PENDING,
+        other.id: Waiting.DONE,
+    }
+    failed = [each for each in logged if each["event"] == "due_failed"]
+    assert [(each["kind"], each["row_id"]) for each in failed] == [
+        ("webhook_receiver", broken.id)
+    ] * 2, "once more at the next look, then it rests"
+
+    for _ in range(due.TRIES + 1):
+        clock.move(hours=4)
+        await telling.tell()
+    (given_up,) = [each for each in telling.deliveries() if each.subscription_id == broken.id]
+    assert (given_up.state, given_up.last_error) == (Waiting.DEAD, "not_prepared")
+
+
+@pytest.mark.requirement("CMD-24")
+async def test_an_answer_that_cannot_be_written_down_holds_up_no_other(
+    clock: Clock, telling: Telling, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    telling.subscribe(receiver)
+    for login in ("alice", "bob"):
+        await telling.desk.draft(login)
+    settle, broken = deliveries.settle, list[str]()
+
+    def settle_others(work: Work, message: deliveries.Message, answer: deliveries.Answer) -> None:
+        broken[:] = broken or [message.delivery.id]
+        if message.delivery.id == broken[0]:
+            raise ValueError("a row that nobody can read")
+        settle(work, message, answer)
+
+    monkeypatch.setattr(deliveries, "settle", settle_others)
+    for _ in range(due.TRIES + 1):
+        await telling.tell()
+        clock.move(minutes=10)
+
+    states = {each.id: (each.state, each.last_error) for each in telling.deliveries()}
+    assert states.pop(broken[0]) == (Waiting.DEAD, "not_settled")
+    assert list(states.values()) == [(Waiting.DONE, "")]
+
+
+@pytest.mark.requirement("CMD-24")
+async def test_a_snapshot_that_cannot_be_taken_holds_up_no_tenant_and_is_left_out_at_last(
+    clock: Clock, telling: Telling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, broken = governance_snapshot.run, list[str]()
+
+    def take_others(work: Work, entry: snapshots.Written, head: int) -> None:
+        broken[:] = broken or [entry.call_id]
+        if entry.call_id == broken[0]:
+            raise ValueError("a definition that nobody can read")
+        take(work, entry, head)
+
+    monkeypatch.setattr(governance_snapshot, "run", take_others)
+    await telling.desk.draft("alice")
+    await telling.desk.draft("bob")
+
+    with capture_logs() as logged:
+        for _ in range(due.TRIES + 1):
+            await telling.tell()
+            clock.move(minutes=10)
+
+    failed = [each for each in logged if each["event"] == "due_failed"]
+    assert [each["kind"] for each in failed] == ["governance_snapshot"] * due.TRIES
+    assert [each["call_id"] for each in logged if each["event"] == "snapshot_left_out"] == broken
+    assert db.read_now(snapshots.behind) == []
+
+
+@pytest.mark.requirement("CMD-24")
+async def test_events_that_cannot_be_told_together_are_told_one_by_one(
+    clock: Clock, telling: Telling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for login in ("alice", "bob"):
+        await telling.desk.draft(login)
+    first, second = telling.events()
+    heads = dispatcher._heads
+
+    def readable(session: Session, only: tuple[str, ...] | None) -> list[OutboxEvent]:
+        found = heads(session, only)
+        if first.id in {each.id for each in found}:
+            raise ValueError("a row that nobody can read")
+        return found
+
+    monkeypatch.setattr(dispatcher, "_heads", readable)
+    for _ in range(due.TRIES + 1):
+        await telling.tell()
+        clock.move(minutes=10)
+
+    assert {each.id: (each.state, each.last_error) for each in telling.events()} == {
+        first.id: (Waiting.DEAD, "unreadable"),
+        second.id: (Waiting.DONE, ""),
+    }
+
+
+def _seal(work: Work, receiver: WebhookSubscription, sealed: bytes) -> None:
+    row = work.session.get_one(WebhookSubscription, (receiver.tenant_id, receiver.id))
+    row.sealed = sealed
+    work.session.add(row)

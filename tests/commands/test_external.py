@@ -10,12 +10,12 @@ from sqlmodel import col, select
 from app.audit import trail
 from app.audit.models import AuditEntry
 from app.audit.trail import NewEntry
-from app.commands import external, posting
+from app.commands import backoff, external, posting
 from app.commands.call import Call
 from app.commands.external import ExternalRequest, ExternalResult
 from app.commands.outbox_models import EffectState, ExternalEffect
 from app.kernel import clock as clocks
-from app.kernel import db, ids, json, sealing
+from app.kernel import db, events, ids, json, sealing
 from app.kernel.db import Work
 from tests.clock import Clock
 from tests.commands.asking import Asking
@@ -276,3 +276,60 @@ async def test_without_a_performer_it_is_posted_to_the_address_of_its_name(
     await telling.tell()
     assert len(receiver.received) == 1
     assert timedelta(seconds=external.LIMIT_S) < external.LEASE
+
+
+@pytest.mark.requirement("CMD-27")
+async def test_an_order_that_cannot_be_read_fails_and_holds_up_no_other(
+    telling: Telling, performing: list[ExternalRequest]
+) -> None:
+    broken, other = order(telling, is_idempotent=True), order(telling)
+    _change(telling, broken, sealed=b"broken")
+
+    await telling.tell()
+
+    assert [request.call_id for request in performing] == [other]
+    assert (outcomes(broken), outcomes(other)) == (["dispatched", "failed"], ["dispatched", "done"])
+    assert effect(telling, broken).last_error == "unreadable"
+
+
+@pytest.mark.requirement("CMD-27")
+async def test_an_effect_whose_end_nobody_can_be_told_is_not_performed_again(
+    clock: Clock, telling: Telling, performing: list[ExternalRequest]
+) -> None:
+    def breaks(_work: Work, _settled: external.EffectSettled) -> None:
+        raise RuntimeError("who listens is broken")
+
+    call_id = order(telling, is_idempotent=True)
+    stop = events.subscribe_inside(external.EffectSettled, breaks)
+    try:
+        await telling.tell()
+        clock.move(minutes=10)
+        await telling.tell()
+    finally:
+        stop()
+
+    assert len(performing) == 1
+    assert outcomes(call_id) == ["dispatched", "done"]
+
+
+@pytest.mark.requirement("CMD-27")
+async def test_what_is_lost_with_each_of_its_performers_is_unknown_after_ten(
+    telling: Telling, performing: list[ExternalRequest]
+) -> None:
+    call_id = order(telling, is_idempotent=True)
+    _change(telling, call_id, state=EffectState.STARTED, attempts=backoff.TRIES)
+
+    await telling.tell()
+
+    assert performing == []
+    assert outcomes(call_id) == ["dispatched", "unknown"]
+
+
+def _change(telling: Telling, call_id: str, **values: Any) -> None:
+    def change(work: Work) -> None:
+        row = work.session.get_one(ExternalEffect, (telling.acme.id, call_id))
+        for name, value in values.items():
+            setattr(row, name, value)
+        work.session.add(row)
+
+    db.transact_now(change)

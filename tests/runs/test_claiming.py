@@ -1,11 +1,13 @@
 """Claims: the oldest queued run that has room, by a token of its own."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from app.kernel import db
-from app.runs import lease, opening
+from app.kernel.db import Work
+from app.runs import claiming, lease, opening
 from app.runs.errors import LeaseLost
 from app.runs.lease import Claim
 from app.runs.run_models import Run
@@ -117,3 +119,38 @@ async def test_a_run_that_is_to_wait_is_not_taken_before_its_time(
     clock.move(seconds=2)
 
     assert len(office.claim()) == 1
+
+
+@pytest.mark.requirement("RUN-62")
+@pytest.mark.parametrize("limits", [{"concurrent": "many", "concurrent_per_user": None}, 5])
+async def test_a_release_that_cannot_be_read_stops_nobodys_claims(
+    office: Office, limits: Any
+) -> None:
+    await _queue(office, "alice")
+    office.say("alice", to="expenses")
+    await office.hear()
+    await opening.open_due()
+
+    office.publish(limits=limits)  # behind the back of who checks it
+
+    assert len(office.claim()) == 2
+
+
+@pytest.mark.requirement("RUN-62", "RUN-61")
+async def test_a_run_that_nobody_can_be_told_of_is_claimed_and_stops_nobodys_claims(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, other = await _queue(office, "alice", "bob")
+    tell = claiming.tell
+
+    def tell_of_some(work: Work, tenant_id: str, run_id: str) -> None:
+        if run_id == broken.id:
+            raise ValueError("a row that nobody can read")
+        tell(work, tenant_id, run_id)
+
+    monkeypatch.setattr(claiming, "tell", tell_of_some)
+
+    claims = await claiming.claim_due("here", 8, 60.0)
+
+    assert {claim.run_id for claim in claims} == {broken.id, other.id}
+    assert {run.state for run in office.runs()} == {"running"}

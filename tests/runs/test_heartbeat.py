@@ -1,12 +1,13 @@
 """The heartbeat keeps leases, and hears of stops and takeovers."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from app.kernel import clock as kernel_clock
 from app.kernel import db
-from app.runs import cancelling, heartbeat
+from app.runs import cancelling, heartbeat, rows
 from app.runs.errors import Cancelled, LeaseLost
 from app.runs.heartbeat import Hands, Leaving
 from app.runs.run_models import Run
@@ -70,3 +71,31 @@ async def test_the_first_reason_to_end_counts(office: Office) -> None:
 
     with pytest.raises(Leaving):
         run.check()
+
+
+@pytest.mark.requirement("RUN-64", "RUN-61")
+async def test_a_lease_that_cannot_be_extended_costs_no_other(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.say("alice")
+    broken = await office.begun()
+    office.say("bob")
+    other = await office.begun()
+    soon = kernel_clock.now() + timedelta(seconds=1)
+    for run in (broken, other):
+        office.force(Run, (run.claim.tenant_id, run.claim.run_id), lease_until=soon)
+    extend = rows.BEAT.run
+
+    def extend_some(connection: Any, **values: Any) -> Any:
+        if values["run_id"] == broken.claim.run_id:
+            raise ValueError("a row that nobody can read")
+        return extend(connection, **values)
+
+    monkeypatch.setattr(rows.BEAT, "run", extend_some)
+
+    assert await heartbeat.beat_all([broken.claim, other.claim]) == {}
+
+    assert office.run(broken.claim.run_id).lease_until == soon
+    extended = office.run(other.claim.run_id).lease_until
+    assert extended is not None
+    assert extended > soon

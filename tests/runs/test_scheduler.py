@@ -1,13 +1,14 @@
 """The scheduler: one look does everything that is due, and an idle one asks once."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.kernel import db
 from app.kernel.errors import Busy
-from app.runs import cancelling, ending, inputs
+from app.runs import cancelling, delivery, ending, inputs, opening, recovery, schedules, waking
 from app.runs import scheduler as scheduling
 from app.runs.errors import Cancelled, LeaseLost
 from app.runs.lease import Claim
@@ -234,3 +235,38 @@ def _noting(ask: Any, asked: list[Any]) -> Any:
         return ask(what, *args, **more)
 
     return note
+
+
+@pytest.mark.requirement("RUN-61")
+async def test_stages_that_break_keep_no_run_from_being_claimed(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.say("alice")
+    await office.hear()
+    await opening.open_due()
+    broke: list[str] = []
+
+    def breaking(stage: str) -> Any:
+        async def breaks(*_: object) -> int:
+            broke.append(stage)
+            raise RuntimeError("a fault nobody expected")
+
+        return breaks
+
+    everything = ("scheduling", "opening", "holding", "waking", "recovering", "claiming")
+    due = SimpleNamespace(**dict.fromkeys(everything, True))
+    monkeypatch.setattr(scheduling, "_due", lambda _session: due)
+    for module, stage in (
+        (delivery, "sweep"),
+        (schedules, "fire_due"),
+        (opening, "open_due"),
+        (waking, "hold_due"),
+        (waking, "wake_due"),
+        (recovery, "recover_due"),
+    ):
+        monkeypatch.setattr(module, stage, breaking(stage))
+
+    await office.scheduler().tick()
+
+    assert len(broke) == 6
+    assert office.run().state == "running"
