@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.kernel import metrics
+from app.kernel import beats, metrics
+from app.kernel.beats import Moment
 from app.kernel.errors import TooMany
 from app.kernel.events import Event
 from app.kernel.i18n import N_
@@ -57,7 +58,7 @@ class Stream:
         "_bytes",
         "_is_awake",
         "_loop",
-        "_timer",
+        "_moment",
         "_waiter",
         "_waiting",
         "holder",
@@ -80,7 +81,7 @@ class Stream:
         self._bytes = 0
         self._is_awake = False
         self._waiter: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._moment: Moment | None = None
 
     @property
     def is_over(self) -> bool:
@@ -104,8 +105,8 @@ class Stream:
         """What waits, in order; nothing after so many seconds, or when something else is up."""
         if not self._is_awake:
             self._waiter = self._loop.create_future()
-            if self._timer is None:  # an earlier one that is not due yet only wakes early
-                self._timer = self._loop.call_later(within_s, self._tire)
+            if self._moment is None:  # an earlier one that is not due yet only wakes early
+                self._moment = beats.wake(self._loop, self, within_s)
             try:
                 await self._waiter
             finally:
@@ -138,18 +139,20 @@ class Stream:
             self._loop.call_soon_threadsafe(self.offer, item)
 
     def stop(self) -> None:
-        """Let go of the timer; for the one who closes it."""
-        if self._timer is not None:
-            self._timer.cancel()
+        """Wait no more; for the one who closes it."""
+        if self._moment is not None:
+            self._moment.discard(self)
+            self._moment = None
+
+    def tire(self) -> None:
+        """It waited long enough."""
+        self._moment = None
+        self.wake()
 
     def _from_anywhere(self, flag: str) -> None:
         setattr(self, flag, True)  # at once: the next frame already asks
         with suppress(RuntimeError):  # likewise
             self._loop.call_soon_threadsafe(self.wake)
-
-    def _tire(self) -> None:
-        self._timer = None
-        self.wake()
 
 
 class Streams:
