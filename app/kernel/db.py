@@ -376,6 +376,8 @@ class _Sqlite(_Database):
             self._again(connection, [other for other in jobs if other is not job])
             jobs, done = [job], []
         except DBAPIError as lost:
+            if _is_open(connection):  # a commit that failed may leave it so, and nothing begins
+                connection.connection.rollback()
             for job in jobs:
                 job.failed(Busy() if _is_passing(lost) else lost)
             done = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlmodel import Session
 
 from app.kernel import db, events
@@ -276,6 +276,23 @@ async def test_a_connection_that_breaks_under_a_unit_costs_that_unit_alone() -> 
 
     with pytest.raises(SQLAlchemyError):
         await db.transaction(tear)
+
+    assert await db.transaction(keep, "b") == "b"
+    assert await db.read(notes) == ["b"]
+
+
+async def test_a_commit_that_is_refused_costs_what_it_held_alone() -> None:
+    def create(work: Work) -> None:
+        work.connection.execute(text("CREATE TABLE one (id INTEGER PRIMARY KEY)"))
+        refers = "REFERENCES one (id) DEFERRABLE INITIALLY DEFERRED"
+        work.connection.execute(text(f"CREATE TABLE other (id INTEGER {refers})"))
+
+    def refer_to_nothing(work: Work) -> None:
+        work.connection.execute(text("INSERT INTO other VALUES (1)"))
+
+    await db.transaction(create)
+    with pytest.raises(IntegrityError):
+        await db.transaction(refer_to_nothing)
 
     assert await db.transaction(keep, "b") == "b"
     assert await db.read(notes) == ["b"]
