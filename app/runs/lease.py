@@ -7,17 +7,31 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from sqlalchemy import Connection
+
 from app.commands.errors import CallerGone
 from app.kernel.db import Work
+from app.kernel.errors import Busy
 from app.kernel.prepared import Prepared
 from app.runs.errors import Cancelled, LeaseLost
 
 BY_USER = "by_user"
 
-_HOLD = Prepared(
+
+class _Holding(Prepared):
+    """On PostgreSQL it also says in which transaction: its commit may go unheard."""
+
+    def __init__(self, sql: str) -> None:
+        super().__init__(sql)
+        self._sqlite += ", NULL AS mark"
+        self._postgresql += ", txid_current()::text AS mark"
+
+
+_HOLD = _Holding(
     "UPDATE run SET version = version + 1 WHERE tenant_id = :tenant_id AND id = :run_id "
     "AND claim_token = :token AND state = 'running' RETURNING cancel_requested_at, reason"
 )
+_FATE = Prepared("SELECT txid_status(CAST(:mark AS bigint))")
 
 
 _held: WeakKeyDictionary[Work, tuple["Claim", Any]] = WeakKeyDictionary()
@@ -51,6 +65,24 @@ def hold_unless_stopped(work: Work, claim: Claim) -> None:
     held = _hold(work, claim)
     if held.cancel_requested_at is not None:
         raise Cancelled(held.reason or BY_USER)
+
+
+def mark(work: Work) -> str | None:
+    """By what to ask later whether a unit that held a run was committed; None: by nothing."""
+    held = _held.get(work)
+    return held[1].mark if held is not None else None
+
+
+def was_committed(connection: Connection, mark: str) -> bool:
+    """Whether the unit of a mark was committed, though its connection broke.
+
+    Raises:
+        Busy: the server does not know yet.
+    """
+    fate = _FATE.run(connection, mark=mark).scalar()
+    if fate == "in progress":
+        raise Busy
+    return bool(fate == "committed")
 
 
 def guard(work: Work, claim: Claim) -> None:

@@ -277,7 +277,8 @@ class RunSession:
         stopped: set by the heartbeat: why nothing more may begin.
         outside: its connections to servers of others, which end with it.
         unwritten: what is written with what comes next (`writing.py`); `writing` is held by who
-            commits it.
+            commits it; `in_doubt` are the first of it whose commit nobody heard the end of, and
+            the mark of their unit.
         waited: call id -> answer of what it waited for, of a run that resumed inside a batch.
     """
 
@@ -318,6 +319,7 @@ class RunSession:
     waited: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     unwritten: list[Unwritten] = field(default_factory=list)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    in_doubt: tuple[int, str] | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: Exception | None = None
 

@@ -8,6 +8,7 @@ goes, and the log names it.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import structlog
@@ -16,6 +17,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from app.kernel import db
 from app.kernel.db import Work
 from app.kernel.errors import Busy
+from app.runs import lease
 from app.runs.errors import LeaseLost, RunFailed
 from app.runs.session import RunSession, Unwritten
 
@@ -113,23 +115,34 @@ def forget(run: RunSession, why: Exception) -> None:
     """Let go of what waits; the log says of what."""
     names = [getattr(each.unit, "__qualname__", repr(each.unit)) for each in run.unwritten]
     run.unwritten.clear()
+    run.in_doubt = None
     if names:
         log.error("never_written", run_id=run.claim.run_id, units=names, exc_info=why)
 
 
+@dataclass(slots=True)
+class _Tried:
+    """How many units did not fail, and the mark of their transaction once all are done."""
+
+    number: int = 0
+    mark: str | None = None
+
+
 async def _with_what_waits(run: RunSession, last: Unwritten) -> Any:
     async with run.writing:  # one whose caller was cancelled may be on its way still
+        await _resolve_doubt(run)
         waiting = tuple(run.unwritten)
-        written: list[Unwritten] = []
+        tried = _Tried()
         try:
-            done = await db.transaction(_together, (*waiting, last), written)
+            done = await db.transaction(_together, (*waiting, last), tried)
         except LeaseLost:
             run.unwritten.clear()
             raise
         except PASSING:
+            run.in_doubt = (len(waiting), tried.mark) if tried.mark else None
             raise
         except Exception as fault:
-            if len(written) == len(waiting) and not isinstance(fault, SQLAlchemyError):
+            if tried.number == len(waiting) and not isinstance(fault, SQLAlchemyError):
                 raise  # its own: what waits is sound
             await _one_by_one(run)
             return await db.transaction(last.unit, *last.args, **last.kwargs)
@@ -140,13 +153,14 @@ async def _with_what_waits(run: RunSession, last: Unwritten) -> Any:
 async def _one_by_one(run: RunSession) -> None:
     """Commit what waits, each on its own: a session may hold a fault back until another's unit."""
     while run.unwritten:
-        each = run.unwritten[0]
+        each, tried = run.unwritten[0], _Tried()
         try:
-            await db.transaction(each.unit, *each.args, **each.kwargs)
+            await db.transaction(_together, (each,), tried)
         except LeaseLost:
             run.unwritten.clear()
             raise
         except PASSING:
+            run.in_doubt = (1, tried.mark) if tried.mark else None
             raise
         except Exception as fault:
             forget(run, fault)
@@ -154,13 +168,25 @@ async def _one_by_one(run: RunSession) -> None:
         del run.unwritten[0]
 
 
-def _together(work: Work, units: tuple[Unwritten, ...], written: list[Unwritten]) -> Any:
-    """What the last of them returns; `written` are those that did not fail."""
-    written.clear()  # it may run again
+async def _resolve_doubt(run: RunSession) -> None:
+    """Forget what is stored, though the connection broke before it could be heard."""
+    if run.in_doubt is None:
+        return
+    number, mark = run.in_doubt
+    is_stored = await db.look(lease.was_committed, mark)
+    run.in_doubt = None
+    if is_stored:
+        del run.unwritten[:number]
+
+
+def _together(work: Work, units: tuple[Unwritten, ...], tried: _Tried) -> Any:
+    """What the last of them returns."""
+    tried.number, tried.mark = 0, None  # it may run again
     done = None
     for each in units:
         done = each.unit(work, *each.args, **each.kwargs)
-        written.append(each)
+        tried.number += 1
+    tried.mark = lease.mark(work)
     return done
 
 

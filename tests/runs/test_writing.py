@@ -4,8 +4,10 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm.attributes import flag_modified
 from sqlmodel import func, select
@@ -202,6 +204,38 @@ async def test_what_waits_outlasts_a_store_that_is_away(
     await writing.flush(run)
 
     assert notes(desks) == ["first", "second"]
+
+
+@pytest.mark.requirement("RUN-52", "RUN-115")
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_what_a_commit_that_nobody_heard_of_has_stored_is_not_written_again(
+    desks: Desks, is_stored: bool
+) -> None:
+    run = await desks.at_work()
+
+    def ends_unheard(work: Work) -> None:
+        """Let the connection break right before, or right after, the server commits."""
+        driver: Any = work.connection.connection.driver_connection
+
+        def end(_connection: Connection) -> None:
+            if db.is_sqlite():  # it is in this process: what it did not commit is not stored
+                raise gone()
+            if is_stored:
+                driver.commit()
+            driver.close()
+
+        event.listen(work.connection, "commit", end, once=True)
+
+    writing.later(run, note, run, 100, "first")
+    with capture_logs() as logged:
+        with pytest.raises(OperationalError):
+            await writing.now(run, ends_unheard)
+        assert notes(desks) == (["first"] if is_stored and not db.is_sqlite() else [])
+        writing.later(run, note, run, 101, "second")
+        assert await writing.now(run, note, run, 102, "third") == "third"
+
+    assert notes(desks) == ["first", "second", "third"]
+    assert [each for each in logged if each["event"] == "never_written"] == []
 
 
 @pytest.mark.requirement("RUN-68", "RUN-52")
