@@ -54,7 +54,8 @@ async def frames(
                     if chunk or following.is_due:
                         yield chunk or HEARTBEAT
                         following.has_spoken()
-                    elif not batch and not waiting and clock.monotonic_s() >= ends_at_s:
+                    is_quiet = not batch and not chunk and not waiting
+                    if is_quiet and clock.monotonic_s() >= ends_at_s:
                         return
                     is_more = len(chunk) >= CHUNK or await _is_full(waiting)
         if following.stream.is_left:
