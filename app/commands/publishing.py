@@ -25,11 +25,13 @@ from app.identity.models import Tenant
 from app.identity.principal import Principal
 from app.kernel import clock, db, events, ids
 from app.kernel.db import Work
+from app.kernel.due import Due
 from app.kernel.errors import Conflict, FieldError, Invalid, NotFound
 from app.kernel.events import Broadcast
 from app.kernel.i18n import N_
 
 log = structlog.get_logger(__name__)
+_DUE = Due("published_commands")
 
 READ, MANAGE = "command.definition.read", "command.definition.manage"
 DRAFT = 0  # the version of what is not published yet
@@ -106,9 +108,13 @@ class Standing:
 
 
 def sync_everywhere() -> None:
-    """Bring every tenant to what the packs declare; at start, once the packs are found."""
+    """Bring every tenant to what the packs declare; at start, once the packs are found.
+
+    One that cannot be brought there keeps what was in force, and no other from its own.
+    """
     for tenant_id in db.read_now(_tenants):
-        db.transact_now(sync, tenant_id)
+        with _DUE.trying((tenant_id,)):
+            db.transact_now(sync, tenant_id)
 
 
 def listen() -> Any:

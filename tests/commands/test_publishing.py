@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 from sqlmodel import Session, select
+from structlog.testing import capture_logs
 
 from app.audit.models import AuditEntry
 from app.commands import published, publishing
 from app.commands.definition import Approvers, Risk, Rule, Rules, SodRule, Text
+from app.commands.models import CommandVersion
 from app.commands.overrides import Overrides
 from app.commands.publishing import DefinitionsChanged, NothingToPublish, NotReady, Standing
 from app.identity import tenants
@@ -309,3 +311,22 @@ def test_what_says_the_packs_words_again_is_the_packs(world: World) -> None:
         assert not standing(acme).is_overridden
     with installed(writing(tags=("theirs",))):
         assert versions(acme)[3:] == [(4, "published", False)]
+
+
+def test_a_tenant_whose_definitions_cannot_be_read_keeps_no_other_from_its_commands(
+    world: World,
+) -> None:
+    def spoil(work: Work) -> None:
+        mine = select(CommandVersion).where(CommandVersion.tenant_id == world.acme.id)
+        for row in work.session.exec(mine):
+            row.definition, row.content_hash = 5, row.content_hash[::-1]  # type: ignore[assignment]
+            work.session.add(row)
+
+    with installed(command()):
+        db.transact_now(spoil)
+    with declared(command(), writing()), capture_logs() as logged:
+        publishing.sync_everywhere()
+        assert standing(world.globex.id).newest.version == 1
+
+    failed = [each for each in logged if each["event"] == "due_failed"]
+    assert [each["tenant_id"] for each in failed] == [world.acme.id]

@@ -6,7 +6,7 @@ import pytest
 
 from app.kernel import db
 from app.runs import inputs, opening
-from app.runs.run_models import Lane
+from app.runs.run_models import Lane, RunInput
 from app.runs.states import RunState
 from tests.clock import Clock
 from tests.runs.agents import Office
@@ -117,3 +117,20 @@ async def test_a_thousand_messages_to_one_lane_open_one_run_and_are_held_by_the_
     assert await opening.open_due() == 0
 
     assert set(office.fates()) == {("queued", "quota")}
+
+
+@pytest.mark.requirement("RUN-61")
+async def test_lanes_that_cannot_be_opened_leave_room_for_the_others(
+    office: Office, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "LANES", 1)
+    office.publish("expenses", limits=5)
+    office.say("alice", to="expenses")
+    office.say("alice", to="stock")
+    await office.hear()
+    (later,) = office.inputs("stock")
+    office.force(RunInput, (later.tenant_id, later.id), log_seq=later.log_seq + 1_000)
+
+    opened = [await opening.open_due() for _ in range(3)]
+
+    assert opened == [0, 0, 1], "as soon as the first one rests"
