@@ -155,9 +155,10 @@ def read_now(query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def open(url: str) -> None:
     """Connect this process to the database at a SQLAlchemy `url`, whose schema is current."""
-    global _database
+    global _database, _opened
     if _database is not None:
         raise RuntimeError("the database is open already")
+    _opened += 1
     _database = _Sqlite(url) if url.startswith("sqlite") else _Postgres(url)
 
 
@@ -167,6 +168,11 @@ def close() -> None:
     if _database is not None:
         database, _database = _database, None
         database.close()
+
+
+def opening() -> int:
+    """Which one this process has open, by count: what is remembered of one is of no other."""
+    return _opened
 
 
 def is_sqlite() -> bool:
@@ -481,6 +487,7 @@ class _Postgres(_Database):
 
 
 _database: _Sqlite | _Postgres | None = None
+_opened = 0
 
 
 def _current() -> _Sqlite | _Postgres:

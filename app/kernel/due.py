@@ -51,7 +51,8 @@ class Due:
     def __init__(self, kind: str, longest_s: float = LONGEST_S) -> None:
         self._kind = kind
         self._longest_s = longest_s
-        self._failed: dict[tuple[str, ...], _Failed] = {}
+        self._known: dict[tuple[str, ...], _Failed] = {}
+        self._opening = db.opening()
 
     @property
     def resting(self) -> int:
@@ -120,6 +121,13 @@ class Due:
             with self.trying(key):
                 done += db.transact_now(unit, key)
         return done
+
+    @property
+    def _failed(self) -> dict[tuple[str, ...], _Failed]:
+        """Those of the database that is open."""
+        if self._opening != db.opening():
+            self._known, self._opening = {}, db.opening()
+        return self._known
 
     def _note(self, key: tuple[str, ...], fault: Exception) -> None:
         before, now = self._failed.get(key), clock.now()
