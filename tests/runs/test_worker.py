@@ -86,7 +86,8 @@ async def test_what_a_store_never_takes_keeps_no_run_from_being_given_back(
     with capture_logs() as logged:
         await stage.tell()
 
-    assert [each["run_id"] for each in logged if each["event"] == "never_written"] == [stage.run().id]
+    lost = [each["run_id"] for each in logged if each["event"] == "never_written"]
+    assert lost == [stage.run().id]
     assert stage.outcomes() == ["done"], "as the trail has it"
     assert len(stage.done("expense.report.create")) == 1
     assert (stage.run().state, stage.run().takeovers) == ("completed", 0)
@@ -120,7 +121,8 @@ async def test_what_cannot_be_recorded_ends_the_run_as_a_fault_of_ours(
     with capture_logs() as logged:
         await stage.tell()
 
-    assert [each["run_id"] for each in logged if each["event"] == "never_written"] == [stage.run().id]
+    lost = [each["run_id"] for each in logged if each["event"] == "never_written"]
+    assert lost == [stage.run().id]
     assert (stage.run().state, stage.run().reason) == ("failed", "internal")
     assert stage.fates("expenses") == [("failed", "internal")]
     assert stage.is_tidy()
@@ -136,7 +138,8 @@ async def test_a_run_that_fails_ends_though_its_last_call_cannot_be_recorded(
     with capture_logs() as logged:
         await stage.tell()
 
-    assert [each["run_id"] for each in logged if each["event"] == "never_written"] == [stage.run().id]
+    lost = [each["run_id"] for each in logged if each["event"] == "never_written"]
+    assert lost == [stage.run().id]
     assert (stage.run().state, stage.run().reason) == ("failed", "failing")
     assert stage.fates("expenses") == [("failed", "failing")]
     assert stage.outcomes() == ["refused"] * 8, "the last one as the trail has it"
