@@ -150,5 +150,9 @@ class _Feed:
                 return
 
     def _give(self, item: Item) -> None:
+        """Give it to all: one that fails keeps it from none of the others."""
         for take in list(self.followers):
-            take(item)
+            try:
+                take(item)
+            except Exception:
+                log.exception("follower_failed", tenant_id=self.tenant_id)
