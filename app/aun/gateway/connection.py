@@ -13,6 +13,7 @@ from contextlib import suppress
 import structlog
 
 from app.kernel import metrics
+from app.kernel.abortable_socket import framed
 from app.kernel.asgi.wire import Send
 
 MOST_FRAMES, MOST_BYTES = 256, 8 << 20
@@ -59,11 +60,15 @@ class Connection:
         self._turns: asyncio.Semaphore | None = None
         self.is_over = False
 
-    def offer(self, frame: bytes) -> None:
-        """Send a frame, or let it wait for its turn; too many, and the connection ends."""
+    def offer(self, frame: bytes, wire: bytes | None = None) -> None:
+        """Send a frame, or let it wait for its turn; too many, and the connection ends.
+
+        `wire` is the same `framed`, by whoever tells it to many.
+        """
         if self._close is not None or self.is_over:
             return
-        if self._writer is None and not self._waiting and self._write_now(frame):
+        is_free = self._writer is None and not self._waiting
+        if is_free and self._write_now(framed(frame) if wire is None else wire):
             return
         if self._waiting is None:
             self._waiting = deque()
@@ -89,10 +94,10 @@ class Connection:
             self._bytes -= len(frame)
             self.offer(frame)
 
-    def push(self, frame: bytes) -> None:
-        """Let a frame wait that nobody asked for."""
+    def push(self, frame: bytes, wire: bytes | None = None) -> None:
+        """Offer a frame that nobody asked for."""
         if self._held is None:
-            self.offer(frame)
+            self.offer(frame, wire)
         elif self._close is None and not self.is_over:
             self._keeps(self._held, frame)
 

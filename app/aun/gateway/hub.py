@@ -60,7 +60,8 @@ class Hub:
 
     def lookup(self, tenant_id: str) -> Lookup:
         """The same for one tenant."""
-        return lambda aid: self.of(tenant_id, aid)
+        found = self._by_aid.get
+        return lambda aid: found((tenant_id, aid), ())
 
     def connection(self, connection_id: str) -> Connection | None:
         """One by its id, if it is still here."""

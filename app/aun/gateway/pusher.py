@@ -19,6 +19,7 @@ from app.aun.gateway.connection import NORMAL
 from app.aun.gateway.registry import Replaced
 from app.aun.outgoing import Composer
 from app.kernel import db, events
+from app.kernel.abortable_socket import framed
 from app.kernel.events import Broadcast
 
 AT_ONCE = 200  # events that are looked up together
@@ -81,9 +82,10 @@ class Pusher:
         worded = [event for event in batch if type(event) in composers()]
         if worded:
             for to, frame in await db.read(_composed, worded, self._hub):
+                wire = framed(frame)
                 for connection_id in to:
                     if connection := self._hub.connection(connection_id):
-                        connection.push(frame)
+                        connection.push(frame, wire)
         for event in batch:
             if isinstance(event, Replaced):
                 self._replace(event)

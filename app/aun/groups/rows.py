@@ -16,6 +16,10 @@ MEMBER = Prepared(
     "JOIN aun_identity i ON i.tenant_id = m.tenant_id AND i.aid = m.aid "
     "WHERE m.tenant_id = :tenant_id AND m.group_id = :group_id AND m.aid = :aid"
 )
+HEARING = Prepared(  # members who receive messages, and were there when this one came
+    "SELECT aid FROM aun_group_member WHERE tenant_id = :tenant_id AND group_id = :group_id "
+    "AND join_seq < :seq AND blocked_at IS NULL"
+)
 _SHOWN = (
     "SELECT seq, id, message_id, sender_aid, sender_device, type, payload, envelope, unreadable, "
     "need_render, mention_mode, sent_ms, recalled_at FROM message "

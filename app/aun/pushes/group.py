@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session
 
 from app.aun.e2ee import envelopes
 from app.aun.events import (
@@ -19,7 +19,7 @@ from app.aun.events import (
     MessageStored,
     ReadMoved,
 )
-from app.aun.group_models import Group, GroupEvent, Invite, Member
+from app.aun.group_models import Group, GroupEvent, Invite
 from app.aun.groups import membership, pages, reading, recalling, rows, told
 from app.aun.models import ReadPosition
 from app.aun.outgoing import Live, Lookup, Outgoing
@@ -126,13 +126,10 @@ def _read(session: Session, event: ReadMoved, live: Lookup) -> Iterator[Outgoing
 
 def _hearing(session: Session, event: MessageStored | MessageRecalled, seq: int) -> list[str]:
     """Members who receive messages, and were there when this one came."""
-    query = select(Member.aid).where(
-        Member.tenant_id == event.tenant_id,
-        Member.group_id == event.group_id,
-        Member.join_seq < seq,
-        col(Member.blocked_at).is_(None),
+    found = rows.HEARING.run(
+        session.connection(), tenant_id=event.tenant_id, group_id=event.group_id, seq=seq
     )
-    return list(session.exec(query))
+    return [row.aid for row in found]
 
 
 def _all(live: Lookup, aids: Iterable[str], but: str | None) -> list[Live]:
