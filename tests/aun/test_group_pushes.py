@@ -232,7 +232,27 @@ async def test_a_thousand_members_cost_one_set_of_bytes(world: World) -> None:
         assert ("inline_message" in told.params) is (words == "small")
 
 
-def _crowd(work: Work, tenant_id: str, group: str, names: list[str]) -> None:
+async def test_a_newcomer_hears_nothing_of_what_came_before_they_joined(world: World) -> None:
+    calls = calls_in(world)
+    group = await calls.group("tina")
+    old, new = f"old.{BASE}", f"new.{BASE}"
+    db.transact_now(_crowd, calls.parties.id, group, [old])
+    await calls.say("tina", group, "before")
+    before = await stored(calls, group)
+    db.transact_now(_crowd, calls.parties.id, group, [new], 1)
+
+    [told] = composed(before, live(calls, old, "phone"), live(calls, new, "phone"))
+    assert [each.aid for each in told.to] == [old]
+
+    await calls.say("tina", group, "after", message_id="m-2")
+    after = await stored(calls, group)
+    [told] = composed(after, live(calls, old, "phone"), live(calls, new, "phone"))
+    assert {each.aid for each in told.to} == {old, new}
+
+
+def _crowd(work: Work, tenant_id: str, group: str, names: list[str], join_seq: int = 0) -> None:
     now = clock.now()
     for aid in names:
-        work.session.add(Member(tenant_id=tenant_id, group_id=group, aid=aid, joined_at=now))
+        work.session.add(
+            Member(tenant_id=tenant_id, group_id=group, aid=aid, joined_at=now, join_seq=join_seq)
+        )
