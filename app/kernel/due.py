@@ -70,6 +70,12 @@ class Due:
         failed = self._failed.get(key)
         return failed is not None and failed.rests(now or clock.now())
 
+    def again(self) -> list[tuple[str, ...]]:
+        """Those that failed and rest no more, for who looks only at what is new."""
+        now = clock.now()
+        self._forget(now)
+        return [key for key, failed in list(self._failed.items()) if not failed.rests(now)]
+
     def is_hopeless(self, key: tuple[str, ...]) -> bool:
         """Whether it failed so often that nobody can expect it to succeed."""
         failed = self._failed.get(key)

@@ -86,12 +86,15 @@ async def hear_all() -> int:
 async def sweep(known: Mapping[str, int]) -> dict[str, int]:
     """Deliver what was said since a sweep, and how far the logs are; at first everything.
 
-    It finds what a lost hint left behind, and reads no conversation that has nothing new.
+    It finds what a lost hint left behind, and reads no conversation that has nothing new, but those
+    in which something could not be delivered.
     """
     heads = await db.read(_heads)
     if not known:
         await hear_all()
         return heads
+    for tenant_id, _, conversation_id in _HEARERS.again():
+        await hear_in(tenant_id, conversation_id)
     for tenant_id, seq in heads.items():
         since = known.get(tenant_id, 0)
         if seq > since:

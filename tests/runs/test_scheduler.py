@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.aun.models import Message
 from app.kernel import db
 from app.kernel.errors import Busy
 from app.runs import cancelling, delivery, ending, inputs, opening, recovery, schedules, waking
@@ -15,6 +16,7 @@ from app.runs.lease import Claim
 from app.runs.run_models import Run
 from app.runs.scheduler import Scheduler, Started
 from app.runs.states import RunState
+from tests.clock import Clock
 from tests.runs.agents import Office
 
 PATIENCE_S = 10
@@ -227,6 +229,31 @@ async def test_what_a_lost_hint_left_behind_is_found_by_the_sweep(office: Office
     await scheduler.tick()
 
     assert len(office.inputs()) == 1
+
+
+@pytest.mark.requirement("RUN-61", "RUN-8")
+async def test_what_could_not_be_delivered_is_tried_again_though_nothing_more_is_said(
+    clock: Clock, office: Office
+) -> None:
+    scheduler = office.scheduler()
+    office.say("alice")
+    await scheduler.tick()
+    said = office.say("alice")
+    key = (office.tenant_id, said.id)
+    office.force(Message, key, payload=5)
+    await _sweep(scheduler)
+    assert len(office.inputs()) == 1
+
+    clock.move(seconds=5)
+    office.force(Message, key, payload={"type": "text", "text": "Mended"})
+    await _sweep(scheduler)
+
+    assert [each.message_id for each in office.inputs()][1:] == [said.id]
+
+
+async def _sweep(scheduler: Scheduler) -> None:
+    scheduler._sweep_at_s = 0.0
+    await scheduler.tick()
 
 
 def _noting(ask: Any, asked: list[Any]) -> Any:
