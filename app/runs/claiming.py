@@ -3,6 +3,8 @@
 One statement takes the oldest queued run that has room; suspended runs hold no slot.
 """
 
+import structlog
+
 from app.kernel import db, ids
 from app.kernel.db import Work
 from app.kernel.due import Due, part
@@ -10,6 +12,8 @@ from app.runs import rows, told
 from app.runs.lease import Claim
 from app.runs.release import Limits
 from app.runs.run_models import Run
+
+log = structlog.get_logger(__name__)
 
 LEASE_S = 60.0
 
@@ -24,8 +28,11 @@ async def claim_due(process: str, room: int, lease_s: float) -> list[Claim]:
         part("claimed_run", fault)
     taken = await db.transaction(take, process, room, lease_s)
     for each in taken:
-        with _TOLD.trying((each.tenant_id, each.run_id)):
-            await db.transaction(tell, each.tenant_id, each.run_id)
+        try:
+            with _TOLD.trying((each.tenant_id, each.run_id)):
+                await db.transaction(tell, each.tenant_id, each.run_id)
+        except Exception:  # the store is away; they are ours, and somebody has to execute them
+            log.exception("claim_not_told", run_id=each.run_id)
     return taken
 
 

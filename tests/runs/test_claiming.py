@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import InterfaceError
 
 from app.kernel import db
 from app.kernel.db import Work
@@ -154,3 +155,20 @@ async def test_a_run_that_nobody_can_be_told_of_is_claimed_and_stops_nobodys_cla
 
     assert {claim.run_id for claim in claims} == {broken.id, other.id}
     assert {run.state for run in office.runs()} == {"running"}
+
+
+@pytest.mark.requirement("RUN-62", "RUN-61")
+async def test_what_was_claimed_is_executed_though_the_store_goes_away_before_it_is_told(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued = await _queue(office, "alice", "bob")
+    faults: list[Exception] = [ValueError("a row that nobody can read")]
+
+    def tell_of_none(_work: Work, _tenant_id: str, _run_id: str) -> None:
+        raise faults.pop() if faults else InterfaceError("", {}, OSError("gone"))
+
+    monkeypatch.setattr(claiming, "tell", tell_of_none)
+
+    claims = await claiming.claim_due("here", 8, 60.0)
+
+    assert [claim.run_id for claim in claims] == [run.id for run in queued]
