@@ -45,6 +45,21 @@ def test_one_that_fails_rests_longer_each_time_and_is_well_again_once_it_is_done
     assert not rows.is_hopeless(BROKEN)
 
 
+def test_who_looks_only_at_what_is_new_finds_what_failed_for_as_long_as_it_is_known(
+    clock: Clock,
+) -> None:
+    rows = Due("row")
+    assert rows.again() == []
+    for _ in range(2):
+        fail(rows, ValueError())
+    assert rows.again() == [], "it rests"
+
+    clock.move(seconds=1)
+    assert rows.again() == [BROKEN]
+    clock.move(seconds=due.FORGOTTEN_AFTER.total_seconds())
+    assert rows.again() == [], "nobody found it due any more"
+
+
 def test_a_clock_that_is_set_back_lets_nobody_rest_for_longer(clock: Clock) -> None:
     rows = Due("row")
     for _ in range(2):
