@@ -546,9 +546,12 @@ async def test_of_several_requests_each_is_whole_and_has_its_own_buttons(
     before = await talk.locator(".approval-card").count()
     inbox = await played.page(page_for, "/approvals")
     await inbox.evaluate(LISTENS)
-    rows = inbox.locator("#approvals > li")
+    rows, nothing = inbox.locator("#approvals > li"), inbox.locator(".empty")
+    await expect(nothing).to_contain_text("Nothing waits for you")
+    await expect(inbox.locator("#approvals")).to_be_hidden()
     async with played.at_work():
         await expect(rows).to_have_count(3)
+        await expect(nothing).to_be_hidden()
         await expect(talk.locator(".approval-card")).to_have_count(before + 3)
         await expect(inbox.locator("#badge-approvals")).to_contain_text("3")
         asked = {each.arguments["message"]: each for each in stage.open_approvals()}
