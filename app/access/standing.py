@@ -17,6 +17,7 @@ from app.identity.models import (
     OAuthClient,
     Tenant,
     TenantStatus,
+    TokenFamily,
     User,
     UserStatus,
 )
@@ -249,6 +250,15 @@ def _session_stands(session: Session, principal: Principal) -> bool:
     return session.exec(query).first() is not None
 
 
+def _family_stands(session: Session, principal: Principal) -> bool:
+    query = select(TokenFamily.id).where(
+        TokenFamily.tenant_id == principal.tenant_id,
+        TokenFamily.id == principal.family_id,
+        col(TokenFamily.revoked_at).is_(None),
+    )
+    return session.exec(query).first() is not None
+
+
 def _delegation_stands(session: Session, principal: Principal) -> bool:
     now = clock.now()
     query = select(Delegation.expires_at).where(
@@ -260,6 +270,8 @@ def _delegation_stands(session: Session, principal: Principal) -> bool:
     )
     found = session.exec(query).all()
     if not found or (found[0] is not None and found[0] <= now):
+        return False
+    if principal.family_id is not None and not _family_stands(session, principal):
         return False
     agents = session.exec(
         select(Agent.status, OAuthClient.status)

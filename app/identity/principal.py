@@ -45,6 +45,7 @@ class Principal:
     Attributes:
         actors: ids of the agents in the chain, the one that acts first; empty for a person.
         epoch: the user's authorization epoch when the credential was made.
+        family_id: the tokens that descend from one grant, of which the credential is one.
     """
 
     tenant_id: str
@@ -56,6 +57,7 @@ class Principal:
     actors: tuple[str, ...]
     scopes: frozenset[Scope]
     epoch: int
+    family_id: str | None = None
 
     @classmethod
     def person(

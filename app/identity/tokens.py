@@ -249,6 +249,7 @@ def principal_now(connection: Connection, claims: Claims) -> Principal:
         actors=claims.actors,
         scopes=claims.scopes & frozenset(_listed(row.scopes)),
         epoch=claims.epo,
+        family_id=claims.fam,
     )
 
 

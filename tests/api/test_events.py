@@ -13,6 +13,7 @@ from sqlmodel import col
 
 from app.access import standing
 from app.identity import epochs, sessions, stops
+from app.identity.doors import Door
 from app.identity.models import (
     Delegation,
     RoleAssignment,
@@ -21,6 +22,7 @@ from app.identity.models import (
     User,
     UserStatus,
 )
+from app.identity.principal import Scope
 from app.kernel import db, event_log, feed, settings, streams
 from app.kernel.asgi import event_stream
 from app.kernel.db import Work
@@ -29,6 +31,7 @@ from app.kernel.streams import Holder
 from tests.api import streaming
 from tests.api.streaming import Client, Frame, SignedIn
 from tests.clock import Clock
+from tests.mcp import connecting
 from tests.people import World
 
 pytestmark = pytest.mark.anyio
@@ -199,6 +202,25 @@ async def test_a_lost_notice_costs_one_heartbeat_at_most(
             assert await client.rest() == []
 
 
+@pytest.mark.requirement("SEC-31", "SEC-32")
+async def test_a_stream_closes_with_the_grant_of_its_token(world: World) -> None:
+    alice = world.acme["alice"]
+    scopes = (Scope.EVENTS_READ,)
+    granted = [connecting.granted(world.acme, alice, Door.V1, scopes) for _ in range(2)]
+    with streaming.served() as port:
+        first, second = (_bearing(alice, token) for token, _ in granted)
+        async with Client.connected(port, first) as client, Client.connected(port, second) as other:
+            await client.until("ready")
+            await other.until("ready")
+
+            await asyncio.to_thread(connecting.end_family, alice, granted[0][1])
+
+            async with asyncio.timeout(5):
+                assert await client.rest() == []
+            await asyncio.to_thread(streaming.log, alice.tenant_id, "after", user_id=alice.id)
+            assert (await other.until("test.happened")).data["subject"] == "after"
+
+
 @pytest.mark.requirement("SEC-31")
 async def test_a_tenant_suspended_by_another_process_is_heard_of_no_more(port: int) -> None:
     alice, stranger = streaming.person("alice"), streaming.person("stranger")
@@ -338,6 +360,11 @@ def _never_reading(port: int, who: SignedIn) -> socket.socket:
         f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nCookie: {who.cookie}\r\n\r\n".encode()
     )
     return client
+
+
+def _bearing(user: User, token: str) -> SignedIn:
+    """Whoever comes with a token instead of a cookie: it goes in the place of that header."""
+    return SignedIn(user.tenant_id, user.id, f"x=1\r\nAuthorization: Bearer {token}", "")
 
 
 def _end(work: Work, who: SignedIn, what: str) -> None:

@@ -131,9 +131,14 @@ def minted(company: Company, user: User, agent: str = "expenses") -> str:
     return db.transact_now(operator.mint, f"{company.tenant.slug}/{user.login}", agent, "mcp")
 
 
-def granted(company: Company, user: User, door: Door = Door.MCP) -> tuple[str, str]:
+def granted(
+    company: Company,
+    user: User,
+    door: Door = Door.MCP,
+    scopes: tuple[Scope, ...] = EVERYTHING,
+) -> tuple[str, str]:
     """A token as a grant gives it, and the id of the token family it stands on."""
-    return db.transact_now(_grant, user, company.agents["expenses"], door)
+    return db.transact_now(_grant, user, company.agents["expenses"], door, scopes)
 
 
 def end_family(user: User, family_id: str) -> None:
@@ -141,8 +146,10 @@ def end_family(user: User, family_id: str) -> None:
     db.transact_now(families.end, user.tenant_id, family_id, "by_user")
 
 
-def _grant(work: Work, user: User, agent: Agent, door: Door) -> tuple[str, str]:
-    _delegate(work, user, agent, EVERYTHING)
+def _grant(
+    work: Work, user: User, agent: Agent, door: Door, scopes: tuple[Scope, ...]
+) -> tuple[str, str]:
+    _delegate(work, user, agent, scopes)
     live = delegations.live(work.session, user.tenant_id, user.id, agent.id)
     assert live is not None
     found = standing.now(
@@ -154,7 +161,7 @@ def _grant(work: Work, user: User, agent: Agent, door: Door) -> tuple[str, str]:
         family_id=ids.ulid(),
     )
     assert found is not None
-    scope, resource = " ".join(EVERYTHING), door.resource
+    scope, resource = " ".join(scopes), door.resource
     families.begin(work, found[0], scope=scope, resource=resource)
     made = tokens.make(work.session, found[0], scope=scope, audience=resource)
     return made, found[0].family_id or ""
